@@ -1,0 +1,42 @@
+# What the project is built on. Image codecs are optional: a build without one says so when such a file is opened.
+find_package(Threads REQUIRED)
+find_package(OpenMP COMPONENTS CXX)
+add_library(dpg_openmp INTERFACE)
+if(OpenMP_CXX_FOUND AND NOT DPG_BUILD_FUZZ)
+  target_link_libraries(dpg_openmp INTERFACE OpenMP::OpenMP_CXX)
+else()
+  target_compile_options(dpg_openmp INTERFACE -Wno-unknown-pragmas)
+endif()
+
+find_package(nlohmann_json 3.7 REQUIRED)
+find_package(PNG)
+find_package(JPEG)
+find_library(DPG_WEBP_LIBRARY webp)
+find_path(DPG_WEBP_INCLUDE_DIR webp/decode.h)
+
+if(DPG_BUILD_TESTS AND NOT DPG_BUILD_FUZZ)
+  enable_testing()
+  find_package(GTest REQUIRED)
+endif()
+if(DPG_BUILD_FUZZ)
+  return()
+endif()
+
+find_package(CLI11 REQUIRED)
+find_package(Torch REQUIRED)
+
+# One interface target for LibTorch: its headers are system headers (their warnings are not ours).
+add_library(dpg_torch INTERFACE)
+target_include_directories(dpg_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(dpg_torch INTERFACE ${TORCH_LIBRARIES})
+separate_arguments(DPG_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(dpg_torch INTERFACE ${DPG_TORCH_FLAGS})
+
+# Torch headers take some 15 s to parse: parse them once.
+file(WRITE ${PROJECT_BINARY_DIR}/torch_header.cpp "// Holds the precompiled torch header.\n")
+add_library(dpg_torch_header OBJECT ${PROJECT_BINARY_DIR}/torch_header.cpp)
+target_link_libraries(dpg_torch_header PRIVATE dpg_torch dpg_flags)
+target_precompile_headers(dpg_torch_header PRIVATE <torch/torch.h>)
+function(dpg_use_torch_header target)
+  target_precompile_headers(${target} REUSE_FROM dpg_torch_header)
+endfunction()
