@@ -1,0 +1,39 @@
+// Noise models: what n is in y = A(x) + n (or its generalisation), and the loss that belongs to it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "dpg/core/rng.h"
+#include "dpg/measure/operator.h"
+
+namespace dpg {
+
+class NoiseModel {
+ public:
+  virtual ~NoiseModel() = default;
+  // A noisy copy of the clean measurement; row i draws from stream (images[i], kBeforeFirstStep, kMeasurementNoise).
+  virtual Tensor corrupt(const Tensor& clean, const Rng& rng, std::span<const std::uint32_t> images) const = 0;
+  // The loss DPG and DPS use, per image: [N]. Gaussian: ||y - Ax||^2; Poisson: ||y - Ax||_1 (method.md).
+  virtual Tensor misfit(const Tensor& y, const Tensor& prediction) const = 0;
+  // Standard deviation of one measurement on the [-1, 1] range (for Poisson and speckle: the mean level given y).
+  virtual double level(const Tensor& y) const = 0;
+  virtual std::string spec() const = 0;  // "gaussian:0.05", "poisson:1", "none", ...
+};
+
+// "gaussian:0.05", "poisson:1", "salt-pepper:0.1", "speckle:0.1", "none".
+std::shared_ptr<const NoiseModel> make_noise(const std::string& spec);
+
+// The Gaussian sigma of a single picture (or batch, each its own), [N]: for users who don't know it.
+Tensor estimate_noise(const Tensor& image);
+
+// y, the operator and the noise that made it: all a solver is given.
+struct Measurement {
+  Tensor y;
+  std::shared_ptr<const Operator> A;
+  std::shared_ptr<const NoiseModel> noise;
+};
+
+}  // namespace dpg
