@@ -1,0 +1,14 @@
+// What the commands share. Each command is one file: add_xxx_command registers a subcommand whose callback does the
+// work and throws dpg::Error when it can't; main prints that one sentence and exits with 1.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace dpg::cli {
+
+void add_model_command(CLI::App& app);     // model info, convert, forward
+void add_sample_command(CLI::App& app);    // unconditional samples
+
+}  // namespace dpg::cli

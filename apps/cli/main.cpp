@@ -1,0 +1,26 @@
+// dpg: the command line. Exit codes: 0 done, 1 could not be done (one sentence on stderr), 2 wrong usage.
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"dpg restores images by sampling a diffusion prior's posterior."};
+  app.set_version_flag("--version", DPG_VERSION);
+  app.require_subcommand(1);
+  dpg::cli::add_model_command(app);
+  dpg::cli::add_sample_command(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "dpg: out of memory; try a smaller batch or image\n");
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dpg: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,116 @@
+#include "dpg/prior/layers.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "dpg/prior/fused_norm.h"
+
+namespace dpg {
+namespace {
+
+constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
+
+std::optional<Convolution> optional_convolution(const WeightSource& weights, const std::string& name, bool present,
+                                                torch::ScalarType type) {
+  if (!present) return std::nullopt;
+  return Convolution(weights, name, type);
+}
+
+}  // namespace
+
+Convolution::Convolution(const WeightSource& weights, const std::string& name, torch::ScalarType type, int stride_)
+    : weight(weights(name + ".weight").to(type).contiguous(kChannelsLast)),
+      bias(weights(name + ".bias").to(type)),
+      stride(stride_) {}
+
+Tensor Convolution::operator()(const Tensor& x) const {
+  return torch::conv2d(x, weight, bias, stride, /*padding=*/weight.size(2) / 2);
+}
+
+Linear::Linear(const WeightSource& weights, const std::string& name)
+    : weight(weights(name + ".weight").to(torch::kFloat)), bias(weights(name + ".bias").to(torch::kFloat)) {}
+
+Tensor Linear::operator()(const Tensor& x) const { return torch::linear(x, weight, bias); }
+
+Normalisation::Normalisation(const WeightSource& weights, const std::string& name)
+    : gamma(weights(name + ".weight").to(torch::kFloat).contiguous()),
+      beta(weights(name + ".bias").to(torch::kFloat).contiguous()) {}
+
+Tensor Normalisation::operator()(const Tensor& x, bool silu, const Tensor& scale, const Tensor& shift) const {
+  if (fused_norm_available(x)) return fused_norm(x, gamma, beta, scale, shift, silu);
+  return reference(x, silu, scale, shift);
+}
+
+Tensor Normalisation::reference(const Tensor& x, bool silu, const Tensor& scale, const Tensor& shift) const {
+  Tensor h = torch::group_norm(x.to(torch::kFloat), kNormGroups, gamma, beta, kNormEps);
+  if (scale.defined()) h = h * (1 + scale).unsqueeze(-1).unsqueeze(-1) + shift.unsqueeze(-1).unsqueeze(-1);
+  if (silu) h = torch::silu(h);
+  return h.to(x.scalar_type()).contiguous(kChannelsLast);
+}
+
+Tensor resample(const Tensor& x, Resample how) {
+  switch (how) {
+    case Resample::down:
+      return torch::avg_pool2d(x, 2);
+    case Resample::up:
+      return torch::upsample_nearest2d(x, {2 * x.size(2), 2 * x.size(3)});
+    case Resample::none:
+      break;
+  }
+  return x;
+}
+
+ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift, Resample how,
+                             bool has_skip_convolution, torch::ScalarType type)
+    : in_norm_(weights, name + ".in_layers.0"),
+      out_norm_(weights, name + ".out_layers.0"),
+      in_conv_(weights, name + ".in_layers.2", type),
+      out_conv_(weights, name + ".out_layers.3", type),
+      embedding_(weights, name + ".emb_layers.1"),
+      skip_(optional_convolution(weights, name + ".skip_connection", has_skip_convolution, type)),
+      scale_shift_(scale_shift),
+      how_(how) {}
+
+Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& silu_of_embedding) const {
+  Tensor h = in_conv_(resample(in_norm_(x, /*silu=*/true), how_));
+  const Tensor embedding = embedding_(silu_of_embedding);
+  if (scale_shift_) {
+    const auto parts = embedding.chunk(2, 1);
+    h = out_norm_(h, /*silu=*/true, parts[0], parts[1]);
+  } else {
+    h = out_norm_(h + embedding.to(h.scalar_type()).unsqueeze(-1).unsqueeze(-1), /*silu=*/true);
+  }
+  const Tensor straight = resample(x, how_);
+  return out_conv_(h).add_(skip_ ? (*skip_)(straight) : straight);
+}
+
+AttentionBlock::AttentionBlock(const WeightSource& weights, const std::string& name, int heads, bool new_order,
+                               torch::ScalarType type)
+    : norm_(weights, name + ".norm"),
+      qkv_weight_(weights(name + ".qkv.weight").to(type).flatten(1)),
+      qkv_bias_(weights(name + ".qkv.bias").to(type)),
+      projection_weight_(weights(name + ".proj_out.weight").to(type).flatten(1)),
+      projection_bias_(weights(name + ".proj_out.bias").to(type)),
+      heads_(heads),
+      new_order_(new_order) {}
+
+Tensor AttentionBlock::operator()(const Tensor& x) const {
+  const auto n = x.size(0), c = x.size(1), height = x.size(2), width = x.size(3), pixels = height * width;
+  const auto head_width = c / heads_;
+  // Channels last makes [N, pixels, C] a view.
+  const auto as_rows = [&](const Tensor& t) { return t.permute({0, 2, 3, 1}).reshape({n, pixels, c}); };
+  const Tensor qkv = torch::linear(as_rows(norm_(x, /*silu=*/false)), qkv_weight_, qkv_bias_);
+  // The 3C channels are (q, k, v) per head in the old order, heads per q, k, v in the new one: [3][N, heads, pixels, w].
+  const Tensor parts = new_order_ ? qkv.view({n, pixels, 3, heads_, head_width}).permute({2, 0, 3, 1, 4})
+                                  : qkv.view({n, pixels, heads_, 3, head_width}).permute({3, 0, 2, 1, 4});
+  // Half of 1/sqrt(width) on each side keeps the products small in 16 bits.
+  const double half_scale = 1.0 / std::sqrt(std::sqrt(static_cast<double>(head_width)));
+  const Tensor scores = torch::matmul(parts[0] * half_scale, (parts[1] * half_scale).transpose(-1, -2));
+  const Tensor attention = torch::softmax(scores, -1, torch::kFloat).to(x.scalar_type());
+  const Tensor mixed = torch::matmul(attention, parts[2]).transpose(1, 2).reshape({n, pixels, c});
+  const Tensor out = torch::linear(mixed, projection_weight_, projection_bias_);
+  return x + out.view({n, height, width, c}).permute({0, 3, 1, 2});
+}
+
+}  // namespace dpg

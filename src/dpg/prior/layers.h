@@ -1,0 +1,75 @@
+// The U-Net's layers. Weights are tensors that never change and need no gradient; a layer is a plain value that holds
+// them. Activations are channels last, in the precision of the network; inputs [N, C, H, W].
+#pragma once
+
+#include <torch/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace dpg {
+
+using torch::Tensor;
+
+// Gives a layer its tensor by the checkpoint's name.
+using WeightSource = std::function<Tensor(const std::string& name)>;
+
+struct Convolution {
+  Tensor weight, bias;
+  int stride = 1;
+  Convolution(const WeightSource& weights, const std::string& name, torch::ScalarType type, int stride = 1);
+  Tensor operator()(const Tensor& x) const;
+};
+
+// A fully connected layer; kept in float, because its inputs are embeddings of time and class.
+struct Linear {
+  Tensor weight, bias;
+  Linear(const WeightSource& weights, const std::string& name);
+  Tensor operator()(const Tensor& x) const;
+};
+
+// GroupNorm of 32 groups in float, optionally scaled and shifted, optionally through SiLU.
+struct Normalisation {
+  Tensor gamma, beta;
+  Normalisation(const WeightSource& weights, const std::string& name);
+  // scale, shift: [N, C] float, both or neither.
+  Tensor operator()(const Tensor& x, bool silu, const Tensor& scale = {}, const Tensor& shift = {}) const;
+  // The same by plain torch operations: the reference for tests, and the path for devices without a fused kernel.
+  Tensor reference(const Tensor& x, bool silu, const Tensor& scale = {}, const Tensor& shift = {}) const;
+};
+
+enum class Resample { none, down, up };
+Tensor resample(const Tensor& x, Resample how);  // average of 2x2, or each pixel doubled
+
+// h = conv(silu(norm(x))), then conv(silu(norm(h) * (1 + scale) + shift)), plus x; scale and shift come from the time
+// embedding. Without scale-shift the embedding is added to h before the second norm.
+class ResidualBlock {
+ public:
+  ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift, Resample how,
+                bool has_skip_convolution, torch::ScalarType type);
+  Tensor operator()(const Tensor& x, const Tensor& silu_of_embedding) const;
+
+ private:
+  Normalisation in_norm_, out_norm_;
+  Convolution in_conv_, out_conv_;
+  Linear embedding_;
+  std::optional<Convolution> skip_;
+  bool scale_shift_;
+  Resample how_;
+};
+
+class AttentionBlock {
+ public:
+  AttentionBlock(const WeightSource& weights, const std::string& name, int heads, bool new_order,
+                 torch::ScalarType type);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Normalisation norm_;
+  Tensor qkv_weight_, qkv_bias_, projection_weight_, projection_bias_;
+  int heads_;
+  bool new_order_;
+};
+
+}  // namespace dpg

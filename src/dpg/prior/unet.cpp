@@ -1,0 +1,183 @@
+#include "dpg/prior/unet.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "dpg/core/error.h"
+
+namespace dpg {
+namespace {
+
+constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
+
+torch::ScalarType scalar_type(Precision precision) {
+  return precision == Precision::bf16 ? torch::kBFloat16 : torch::kFloat;
+}
+
+}  // namespace
+
+const char* precision_name(Precision precision) { return precision == Precision::bf16 ? "bf16" : "fp32"; }
+
+Precision choose_precision(const std::string& name, torch::Device device) {
+  if (name == "fp32") return Precision::fp32;
+  if (name == "bf16") return Precision::bf16;
+  check(name == "auto", "precision \"", name, "\" is not one of auto, fp32, bf16");
+#if defined(__x86_64__)
+  // Without these instructions 16-bit convolutions are emulated and slower than fp32.
+  const bool native = device.is_cuda() || (device.is_cpu() && __builtin_cpu_supports("avx512bf16"));
+#else
+  const bool native = device.is_cuda();
+#endif
+  return native ? Precision::bf16 : Precision::fp32;
+}
+
+// Walks the architecture in the order of guided-diffusion's constructor, so that names come out as in checkpoints.
+struct UNet::Builder {
+  const UNetConfig& config;
+  const WeightSource& weights;
+  torch::ScalarType type;
+  int channels = 0;             // of the running activation
+  int factor = 1;               // downsampling so far
+  std::vector<int> skip_channels;
+
+  Layer residual(const std::string& name, int out_channels, Resample how = Resample::none) {
+    ResidualBlock block(weights, name, config.use_scale_shift_norm, how, channels != out_channels, type);
+    channels = out_channels;
+    return block;
+  }
+
+  Layer attention(const std::string& name, bool decoder) {
+    AttentionBlock block(weights, name, config.heads(channels, decoder), config.use_new_attention_order, type);
+    return [block](const Tensor& x, const Tensor&) { return block(x); };
+  }
+
+  Layer downsample(const std::string& name) {
+    factor *= 2;
+    if (config.resblock_updown) return residual(name, channels, Resample::down);
+    if (!config.conv_resample) return [](const Tensor& x, const Tensor&) { return resample(x, Resample::down); };
+    Convolution op(weights, name + ".op", type, /*stride=*/2);
+    return [op](const Tensor& x, const Tensor&) { return op(x); };
+  }
+
+  Layer upsample(const std::string& name) {
+    factor /= 2;
+    if (config.resblock_updown) return residual(name, channels, Resample::up);
+    if (!config.conv_resample) return [](const Tensor& x, const Tensor&) { return resample(x, Resample::up); };
+    Convolution conv(weights, name + ".conv", type);
+    return [conv](const Tensor& x, const Tensor&) { return conv(resample(x, Resample::up)); };
+  }
+
+  std::vector<Stage> encoder() {
+    std::vector<Stage> stages;
+    channels = config.level_channels(0);
+    skip_channels.push_back(channels);
+    const auto name = [&] { return str("input_blocks.", stages.size() + 1, "."); };
+    for (int level = 0; level < config.levels(); ++level) {
+      for (int block = 0; block < config.num_res_blocks; ++block) {
+        Stage stage{residual(name() + "0", config.level_channels(level))};
+        if (config.has_attention(factor)) stage.push_back(attention(name() + "1", /*decoder=*/false));
+        stages.push_back(std::move(stage));
+        skip_channels.push_back(channels);
+      }
+      if (level + 1 == config.levels()) break;
+      stages.push_back({downsample(name() + "0")});
+      skip_channels.push_back(channels);
+    }
+    return stages;
+  }
+
+  Stage middle() {
+    Stage stage;
+    stage.push_back(residual("middle_block.0", channels));
+    stage.push_back(attention("middle_block.1", /*decoder=*/false));
+    stage.push_back(residual("middle_block.2", channels));
+    return stage;
+  }
+
+  std::vector<Stage> decoder() {
+    std::vector<Stage> stages;
+    for (int level = config.levels() - 1; level >= 0; --level) {
+      for (int block = 0; block <= config.num_res_blocks; ++block) {
+        const std::string name = str("output_blocks.", stages.size(), ".");
+        channels += skip_channels.back();  // concatenated with the encoder's activation
+        skip_channels.pop_back();
+        Stage stage{residual(name + "0", config.level_channels(level))};
+        if (config.has_attention(factor)) stage.push_back(attention(name + "1", /*decoder=*/true));
+        if (level > 0 && block == config.num_res_blocks) stage.push_back(upsample(str(name, stage.size())));
+        stages.push_back(std::move(stage));
+      }
+    }
+    return stages;
+  }
+};
+
+UNet::UNet(const UNetConfig& config, const WeightSource& weights, Precision precision, torch::Device device)
+    : config_((validate(config), config)),
+      precision_(precision),
+      device_(device),
+      time_in_(weights, "time_embed.0"),
+      time_out_(weights, "time_embed.2"),
+      label_embedding_(config.num_classes > 0 ? weights("label_emb.weight").to(torch::kFloat) : Tensor()),
+      first_(weights, "input_blocks.0.0", torch::kFloat),
+      last_(weights, "out.2", torch::kFloat),
+      last_norm_(weights, "out.0") {
+  Builder builder{config_, weights, scalar_type(precision), 0, 1, {}};
+  encoder_ = builder.encoder();
+  middle_ = builder.middle();
+  decoder_ = builder.decoder();
+}
+
+Tensor UNet::forward(const Tensor& x, const Tensor& t, const Tensor& labels) const {
+  check_input(x, t, labels);
+  const Tensor embedding = embed(t, labels);
+  const auto through = [&](const Stage& stage, Tensor h) {
+    for (const Layer& layer : stage) h = layer(h, embedding);
+    return h;
+  };
+  std::vector<Tensor> skips;
+  Tensor h = first_(x.contiguous(kChannelsLast)).to(scalar_type(precision_));
+  skips.push_back(h);
+  for (const Stage& stage : encoder_) skips.push_back(h = through(stage, h));
+  h = through(middle_, h);
+  for (const Stage& stage : decoder_) {
+    h = through(stage, torch::cat({h, skips.back()}, 1));
+    skips.pop_back();
+  }
+  return last_(last_norm_(h.to(torch::kFloat), /*silu=*/true));
+}
+
+Tensor UNet::embed(const Tensor& t, const Tensor& labels) const {
+  const torch::NoGradGuard constant;  // nothing here depends on x
+  Tensor e = time_out_(torch::silu(time_in_(timestep_embedding(t.to(device_), config_.model_channels))));
+  if (labels.defined()) e = e + label_embedding_.index_select(0, labels.to(device_));
+  return torch::silu(e);
+}
+
+void UNet::check_input(const Tensor& x, const Tensor& t, const Tensor& labels) const {
+  check(x.dim() == 4 && x.size(1) == config_.in_channels, "the network takes [N, ", config_.in_channels,
+        ", H, W], not ", x.sizes());
+  const int multiple = config_.downsampling();
+  check(x.size(2) % multiple == 0 && x.size(3) % multiple == 0 && x.size(2) > 0 && x.size(3) > 0,
+        "the network takes sizes that are multiples of ", multiple, ", not ", x.size(3), "x", x.size(2),
+        "; resize or crop the image");
+  check(x.scalar_type() == torch::kFloat, "the network takes float tensors, not ", torch::toString(x.scalar_type()));
+  check(t.dim() == 1 && t.size(0) == x.size(0), "one time step per image: ", t.sizes(), " for ", x.size(0));
+  if (!labels.defined()) return;
+  check(config_.num_classes > 0, "this network is not class-conditional; give it no class");
+  check(labels.dim() == 1 && labels.size(0) == x.size(0), "one class per image: ", labels.sizes());
+  check(labels.min().item<std::int64_t>() >= 0 && labels.max().item<std::int64_t>() < config_.num_classes,
+        "classes are 0 to ", config_.num_classes - 1);
+}
+
+Tensor timestep_embedding(const Tensor& t, int channels) {
+  const int half = channels / 2;
+  const auto options = torch::TensorOptions().dtype(torch::kFloat).device(t.device());
+  const Tensor frequencies = torch::exp(torch::arange(half, options) * (-std::log(10000.0) / half));
+  const Tensor angles = t.to(torch::kFloat).unsqueeze(1) * frequencies.unsqueeze(0);
+  Tensor embedding = torch::cat({torch::cos(angles), torch::sin(angles)}, 1);
+  if (channels % 2 == 1) embedding = torch::cat({embedding, torch::zeros({t.size(0), 1}, options)}, 1);
+  return embedding;
+}
+
+}  // namespace dpg
