@@ -1,4 +1,4 @@
-// Writes safetensors files: atomically, tensors in the order given, data aligned to 8 bytes.
+// Writes safetensors files: atomically, tensors in the order given, the data from a multiple of 8 bytes on.
 #pragma once
 
 #include <map>
@@ -14,6 +14,7 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;  // row-major; the caller keeps it alive
 };
 
+// Fails when a name comes twice or when shape, type and number of bytes do not fit together.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

@@ -1,6 +1,6 @@
-// State dicts from untrusted files: torch zip (.pt, .pth), torch legacy (before 1.6), safetensors (also sharded).
-// Files are memory-mapped; tensors are views into the map. Nothing in a file is ever executed, and every offset,
-// size and count is checked before use.
+// State dicts from untrusted files: torch zip (.pt, .pth), torch legacy (before 1.6), safetensors (also
+// sharded). Files are memory-mapped; tensors are views into the map. Nothing in a file is ever executed, and
+// every offset, size and count is checked before use.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ bool is_floating(DType dtype);
 
 using Shape = std::vector<std::int64_t>;
 
-// A tensor inside a file: element (i0, i1, ...) is at `data` + dtype_size * (i0 * strides[0] + i1 * strides[1] + ...).
-// All those elements are known to lie inside the map.
+// A tensor inside a file: element (i0, i1, ...) is at `data` + dtype_size * (i0 * strides[0] + i1 *
+// strides[1] + ...). All those elements are known to lie inside the map.
 struct TensorView {
   std::string name;
   DType dtype = DType::f32;
@@ -35,7 +35,7 @@ struct TensorView {
   bool contiguous() const;
 };
 
-// Every element of a floating or integer tensor as float, in row-major order. `out` has `elements()` places.
+// Every element as float (booleans as 0 and 1), in row-major order. `out` has `elements()` places.
 void copy_as_float(const TensorView& tensor, std::span<float> out);
 // The elements' raw bytes in row-major order.
 std::vector<std::byte> contiguous_bytes(const TensorView& tensor);
@@ -43,15 +43,27 @@ std::vector<std::byte> contiguous_bytes(const TensorView& tensor);
 enum class CheckpointFormat { torch_zip, torch_legacy, safetensors, safetensors_sharded };
 const char* format_name(CheckpointFormat format);
 
-// Immutable once opened; copies share the maps.
+// The tensors of a checkpoint by name. Immutable once opened; copies share the maps.
+//
+// Which tensors of a torch file are taken, and their names:
+//  - A dict with tensors in it is the state dict. One without is searched for the first of the keys ema,
+//  ema_model,
+//    state_dict, model_state_dict, model, params whose value is a dict with tensors in it. Failing that, all
+//    tensors anywhere inside are taken.
+//  - Names of nested dicts are joined by '.'; items of lists count from 0; a lone tensor is named "0".
+//  - Values that are no tensors (step counts, settings) are passed over.
+// In all formats: "module." before every name is removed. Two tensors of one name are an error, as is a file
+// without tensors.
 class StateDict {
  public:
   // Opens a checkpoint, or the JSON index of a sharded safetensors one. The format is told from the contents.
   static StateDict open(const std::filesystem::path& path);
-  // The same from memory that the caller keeps alive; `name` stands for the file in messages. For the fuzzers.
+  // The same from memory that the caller keeps alive; `name` stands for the file in messages. For the
+  // fuzzers.
   static StateDict parse(std::span<const std::byte> bytes, const std::string& name);
 
-  const std::vector<TensorView>& tensors() const;  // in the file's order
+  const std::vector<TensorView>& tensors()
+      const;  // in the file's order; safetensors: by place, shard after shard
   const TensorView* find(std::string_view name) const;
   std::int64_t parameters() const;  // elements of all tensors
   CheckpointFormat format() const;
