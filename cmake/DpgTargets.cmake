@@ -7,6 +7,11 @@ if(DPG_WARNINGS_AS_ERRORS)
   target_compile_options(dpg_flags INTERFACE -Werror)
 endif()
 
+# Everything at once: dpg::dpg, here and for those who find_package(dpg).
+add_library(dpg_all INTERFACE)
+add_library(dpg::dpg ALIAS dpg_all)
+set_target_properties(dpg_all PROPERTIES EXPORT_NAME dpg)
+
 # dpg_library(NAME SOURCES ... [DEPS ...] [TORCH]): a folder as the library dpg::NAME.
 # TORCH: its sources include torch headers; they then share one precompiled header.
 function(dpg_library name)
@@ -19,9 +24,11 @@ function(dpg_library name)
   target_compile_features(dpg_${name} PUBLIC cxx_std_20)
   target_link_libraries(dpg_${name} PUBLIC ${arg_DEPS} PRIVATE $<BUILD_INTERFACE:dpg_flags>)
   if(arg_TORCH)
-    target_link_libraries(dpg_${name} PUBLIC dpg_torch)
+    # Once installed, dpgConfig.cmake looks for LibTorch anew and gives it this name.
+    target_link_libraries(dpg_${name} PUBLIC $<BUILD_INTERFACE:dpg_torch> $<INSTALL_INTERFACE:dpg::torch>)
     dpg_use_torch_header(dpg_${name})
   endif()
+  target_link_libraries(dpg_all INTERFACE dpg_${name})
   set_property(GLOBAL APPEND PROPERTY DPG_LIBRARIES dpg_${name})
 endfunction()
 
