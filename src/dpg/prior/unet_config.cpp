@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "dpg/core/error.h"
+#include "dpg/core/text.h"
 
 namespace dpg {
 namespace {
@@ -138,7 +139,7 @@ std::string join(const std::vector<Number>& numbers) {
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return "[" + join(shape) + "]";
+  return str("[", join(shape), "]");
 }
 
 // Lists the tensors in the order in which the layers are built.
@@ -353,7 +354,8 @@ void check_tensors(const UNetConfig& config, const std::vector<NamedShape>& tens
                    const std::string& source) {
   std::unordered_map<std::string_view, const NamedShape*> given;
   for (const NamedShape& tensor : tensors)
-    check(given.emplace(tensor.name, &tensor).second, source, ": tensor ", tensor.name, " occurs twice");
+    check(given.emplace(tensor.name, &tensor).second, source, ": tensor ", printable(tensor.name),
+          " occurs twice");
 
   std::string missing;
   int missing_count = 0;
@@ -370,7 +372,7 @@ void check_tensors(const UNetConfig& config, const std::vector<NamedShape>& tens
   check(missing_count == 0, source, ": ", missing_count == 1 ? "a tensor is" : "tensors are",
         " missing: ", missing, missing_count > 3 ? str(" and ", missing_count - 3, " more") : "");
   for (const NamedShape& tensor : tensors)
-    check(!given.contains(tensor.name), source, ": tensor ", tensor.name,
+    check(!given.contains(tensor.name), source, ": tensor ", printable(tensor.name),
           " is surplus: this architecture has no such layer",
           given.size() > 1 ? str(" (and ", given.size() - 1, " more)") : "");
 }
