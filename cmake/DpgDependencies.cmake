@@ -33,10 +33,12 @@ separate_arguments(DPG_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(dpg_torch INTERFACE ${DPG_TORCH_FLAGS})
 
 # Torch headers take some 15 s to parse: parse them once.
-file(WRITE ${PROJECT_BINARY_DIR}/torch_header.cpp "// Holds the precompiled torch header.\n")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/torch_header.cpp CONTENT "// Holds the precompiled torch header.\n")
 add_library(dpg_torch_header OBJECT ${PROJECT_BINARY_DIR}/torch_header.cpp)
-target_link_libraries(dpg_torch_header PRIVATE dpg_torch dpg_flags)
+target_link_libraries(dpg_torch_header PRIVATE dpg_torch dpg_flags dpg_openmp)
 target_precompile_headers(dpg_torch_header PRIVATE <torch/torch.h>)
 function(dpg_use_torch_header target)
+  # The compiler takes the precompiled header only where the flags are the same: OpenMP is one of them.
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dpg_openmp>)
   target_precompile_headers(${target} REUSE_FROM dpg_torch_header)
 endfunction()

@@ -1,5 +1,10 @@
 # Three helpers that every folder uses, so that its CMakeLists.txt only lists files.
 
+# Libraries and programs alike as position-independent code: they share one precompiled torch header, which needs
+# equal flags (CMake's own switch would give -fPIC to libraries and -fPIE to programs).
+set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+add_compile_options(-fPIC)
+
 add_library(dpg_flags INTERFACE)
 target_compile_options(dpg_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused)

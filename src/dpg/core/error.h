@@ -23,7 +23,7 @@ std::string str(const Parts&... parts) {
 
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
-  throw Error(str(parts...));
+  throw Error(dpg::str(parts...));
 }
 
 // check(condition, parts...): fails with the joined parts when the condition does not hold.
