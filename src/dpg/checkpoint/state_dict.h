@@ -46,10 +46,10 @@ const char* format_name(CheckpointFormat format);
 // The tensors of a checkpoint by name. Immutable once opened; copies share the maps.
 //
 // Which tensors of a torch file are taken, and their names:
-//  - A dict with tensors in it is the state dict. One without is searched for the first of the keys ema,
-//  ema_model,
-//    state_dict, model_state_dict, model, params whose value is a dict with tensors in it. Failing that, all
-//    tensors anywhere inside are taken.
+//  - A dict that has one of the keys ema, ema_model, state_dict, model_state_dict, model, params, with a dict
+//  of
+//    tensors behind it, is a container: the first of these that is there is the state dict.
+//  - Otherwise all tensors anywhere inside are taken.
 //  - Names of nested dicts are joined by '.'; items of lists count from 0; a lone tensor is named "0".
 //  - Values that are no tensors (step counts, settings) are passed over.
 // In all formats: "module." before every name is removed. Two tensors of one name are an error, as is a file

@@ -42,7 +42,7 @@ class Collector {
 
   Ref choose_root() const {
     const auto* top = document_.get<Dict>(document_.root);
-    if (top == nullptr || has_tensors(*top)) return document_.root;
+    if (top == nullptr) return document_.root;
     for (const std::string_view wanted : kStateDictKeys) {
       for (const auto& [key, value] : top->items) {
         const auto* text = document_.get<Text>(key);

@@ -104,7 +104,7 @@ CentralEntry read_central_entry(ByteReader& reader) {
   read_extra64(extra, {&size, &packed, &local_offset}, file);
   check((flags & kEncrypted) == 0, file, " has the encrypted entry ", printable(name), ", which is not read");
   check(method == 0, file, " has the compressed entry ", printable(name),
-        "; torch stores entries as they are: unpack the zip and write it again without compression (zip -0)");
+        "; only stored entries are read, and torch.save(model.state_dict(), ...) writes no others");
   check(packed == size, file, " has the entry ", printable(name),
         " with two sizes that contradict each other");
   return {name, size, local_offset};
