@@ -1,6 +1,7 @@
 // Images in memory, and to and from files. A picture is float, CHW, range [-1, 1] everywhere in this project.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -20,6 +21,8 @@ struct Image {
   float at(int c, int y, int x) const { return data[(static_cast<std::size_t>(c) * height + y) * width + x]; }
 };
 
+Image blank_image(int channels, int height, int width, float value = 0.0f);
+
 struct ReadLimits {
   std::int64_t max_pixels = 64'000'000;  // checked from the header, before anything is decoded
 };
@@ -35,9 +38,14 @@ struct WriteOptions {
   bool webp_lossy = false;
 };
 
-// The format is told from the extension: .png .jpg .jpeg .webp .ppm .pgm .npy. Values outside [-1, 1] are clamped
-// (except NPY, which keeps floats exactly). Written under a temporary name and renamed.
+// The format is told from the extension: .png .jpg .jpeg .webp .ppm .pgm .npy. Values outside [-1, 1] are
+// clamped (except NPY, which keeps floats exactly as (C, H, W)); a NaN is an error. A .ppm takes RGB only, a
+// .pgm grey only, JPEG no alpha; WebP stores grey as RGB. Written under a temporary name and renamed.
 void write_image(const std::filesystem::path& path, const Image& image, const WriteOptions& options = {});
+
+// The same into memory; `extension` is one of those above.
+std::vector<std::byte> encode_image(const Image& image, const std::string& extension,
+                                    const WriteOptions& options = {});
 
 // Whether this build reads and writes the codec: "png", "jpeg", "webp", "pnm", "npy".
 bool codec_available(const std::string& codec);
