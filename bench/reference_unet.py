@@ -319,7 +319,7 @@ def print_table(reference_ms, ours):
     for precision in ("fp32", "bf16"):
         rate = ours.get(f"BM_Convolution/{precision}", {}).get("GFLOP/s")
         if rate:
-            floors[precision] = 1e3 * NETWORK_GFLOP * 1e9 / (rate if rate > 1e6 else rate * 1e9)
+            floors[precision] = 1e3 * NETWORK_GFLOP / rate
             row(f"floor {precision}: {NETWORK_GFLOP:.0f} GFLOP at the bare convolution's rate", floors[precision], None)
     row("reference, PyTorch " + torch.__version__ + ", fp32", reference_ms, floors.get("fp32"))
     for precision in ("fp32", "bf16"):
