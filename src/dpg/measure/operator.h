@@ -28,6 +28,9 @@ struct ImageShape {
   std::int64_t elements() const { return channels * height * width; }
 };
 
+// Throws, naming the operator, unless every side is at least one.
+void check_shape(const std::string& what, const ImageShape& shape);
+
 class Operator {
  public:
   virtual ~Operator() = default;
@@ -76,6 +79,9 @@ class LinearOperator : public DifferentiableOperator {
   // tolerance).
   virtual Tensor regularised_solve(const Tensor& v, double lambda) const = 0;
   Tensor vjp(const Tensor& x, const Tensor& v) const override;  // = adjoint(v)
+
+ protected:
+  void check_lambda(double lambda) const;  // throws unless lambda > 0
 };
 
 // A = U S V^T. V is square and orthogonal on images; coefficients come as [N, elements], in an order in which
