@@ -43,9 +43,9 @@ TEST(Sample, SamplersDiffer) {
 }
 
 TEST(ModelInfo, KnowsTheBundledPrior) {
-  const Outcome outcome = run_dpg({"model", "info", kPrior});
+  const Outcome outcome = run_dpg({"model", "info", kPrior, "--tensors"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* word : {"torch zip", "18", "128", "input_blocks"})
+  for (const char* word : {"torch zip", "18477510", "faces128", "input_blocks.0.0.weight"})
     EXPECT_NE(outcome.out.find(word), std::string::npos) << word << " is not in\n" << outcome.out;
 }
 
