@@ -195,6 +195,18 @@ TEST(ImageReading, TellsTheFormatFromTheBytesNotTheName) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(ImageReading, AMissingCodecIsNamedAndAPresentOneIsNot) {
+  const std::vector<std::pair<std::string, std::string>> starts = {
+      {"png", "\x89PNG\r\n\x1a\n"},
+      {"jpeg", "\xFF\xD8\xFF\xE0"},
+      {"webp", std::string("RIFF\0\0\0\0WEBP", 12)}};
+  for (const auto& [codec, start] : starts) {
+    const std::string message = message_of([&, &bytes = start] { decode_image(bytes_of(bytes), "photo"); });
+    EXPECT_NE(message.find("photo"), std::string::npos) << message;
+    EXPECT_EQ(message.find("this build has no") == std::string::npos, codec_available(codec)) << message;
+  }
+}
+
 TEST(ImageReading, ExtensionsAgreeWithCodecs) {
   EXPECT_TRUE(codec_available("pnm"));
   EXPECT_TRUE(codec_available("npy"));

@@ -80,7 +80,8 @@ struct Reader {
 };
 
 [[noreturn]] void fail_decoding(const Input& input, const Reader& reader) {
-  fail_reading(input, "the JPEG data is truncated or damaged (", reader.errors.message, ")");
+  fail_reading(input, "the JPEG data is truncated, damaged or of an unsupported kind (",
+               reader.errors.message, ")");
 }
 
 int orientation(const jpeg_decompress_struct& info) {

@@ -74,6 +74,18 @@ void check_plausible(const Input& input, std::size_t row_bytes, std::size_t heig
   }
 }
 
+// Text and profiles are not wanted, and each may hold megabytes once inflated: libpng passes over them
+// unread.
+void skip_side_data(png_structp png) {
+#ifdef PNG_SET_UNKNOWN_CHUNKS_SUPPORTED
+  constexpr int kNameSize = 5;  // each with a zero byte
+  static const png_byte kNames[] = "tEXt\0zTXt\0iTXt\0iCCP\0sPLT";
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, kNames, sizeof kNames / kNameSize);
+#else
+  (void)png;
+#endif
+}
+
 // Grey, grey + alpha, RGB or RGBA, of 8 or 16 bit, whatever the file holds.
 void normalise(png_structp png, png_infop info) {
   png_set_expand(png);  // palettes to RGB, 1, 2 and 4 bit to 8, transparent colours to alpha
@@ -102,6 +114,7 @@ Decoded decode_png(const Input& input) {
   png_infop info = reader.info;
   const bool header_read = guarded(png, [=] {
     png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // our own limit follows, and names the file
+    skip_side_data(png);
     png_read_info(png, info);
   });
   if (!header_read) fail_decoding(input, reader);

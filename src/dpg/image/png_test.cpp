@@ -99,6 +99,14 @@ TEST_F(Png, GammaIsIgnored) {
   EXPECT_EQ(decode(spec).data, plain.data);
 }
 
+TEST_F(Png, TextAndProfilesArePassedOverEvenIfDamaged) {
+  PngSpec spec{.width = 2, .scanlines = std::string("\0\x30\x90", 3)};
+  const Image plain = decode(spec);
+  spec.before_pixels = png_chunk("iCCP", std::string("p\0\0not a zlib stream", 20)) +
+                       png_chunk("tEXt", std::string("key\0text", 8)) + png_chunk("zTXt", "rubbish");
+  EXPECT_EQ(decode(spec).data, plain.data);
+}
+
 TEST_F(Png, ExifChunkTurnsThePicture) {
   const Image image = decode({.width = 2,
                               .before_pixels = png_chunk("eXIf", test::make_exif(6, false)),

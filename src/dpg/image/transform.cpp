@@ -55,10 +55,10 @@ Image resample_columns(const Image& image, const Stretch& s) {
   if (s.identity()) return image;
   const std::vector<Tap> columns = taps(s);
   Image out = blank_image(image.channels, image.height, s.count);
-  const int rows = image.channels * image.height;
-  for (int r = 0; r < rows; ++r) {
-    const float* in = image.data.data() + static_cast<std::size_t>(r) * image.width;
-    float* result = out.data.data() + static_cast<std::size_t>(r) * out.width;
+  const std::size_t rows = static_cast<std::size_t>(image.channels) * image.height;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* in = image.data.data() + r * image.width;
+    float* result = out.data.data() + r * out.width;
     for (const Tap& tap : columns) {
       double sum = 0.0;
       for (std::size_t j = 0; j < tap.weights.size(); ++j) sum += tap.weights[j] * in[tap.first + j];
