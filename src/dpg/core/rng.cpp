@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint64_t kBlock = 4;              // numbers per counter value
 constexpr std::uint64_t kStream = kBlock << 32;  // numbers per stream: the block's index has 32 bits
 constexpr std::int64_t kChunk = 8192;            // blocks per piece of work: 128 KiB, about a cache of output
-constexpr std::int64_t kParallelBlocks = 4 * kChunk;  // below this a second thread does not pay
+// Below this a second thread does not pay. (Unused where there is no OpenMP.)
+[[maybe_unused]] constexpr std::int64_t kParallelBlocks = 4 * kChunk;
 
 template <class T>
 using FillBlocks = void (*)(const simd::BlockRange&, T*);
