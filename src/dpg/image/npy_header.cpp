@@ -155,19 +155,20 @@ class HeaderParser {
   NpyHeader header_;
 };
 
-// 0 where an axis is empty, whatever the others are.
 std::size_t product(const Input& input, const std::vector<std::int64_t>& shape) {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   const std::size_t most =
       input.limits.max_pixels > 0 ? 4 * static_cast<std::size_t>(input.limits.max_pixels) : 0;
   std::size_t count = 1;
+  bool empty = false;
   for (const std::int64_t axis : shape) {
+    empty = empty || axis == 0;
+    if (axis == 0) continue;
     if (static_cast<std::size_t>(axis) > most / count) {
       fail_reading(input, "it claims more than ", most, " numbers, four for each pixel of the limit");
     }
     count *= static_cast<std::size_t>(axis);
   }
-  return count;
+  return empty ? 0 : count;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Between the samples that files hold (8 or 16 bit, interleaved) and float planes in [-1, 1].
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "dpg/image/codecs.h"
@@ -20,7 +21,7 @@ namespace {
 // In double: a 16-bit step is 3e-5, and a float near 1 is only known to 6e-8 before it is scaled up.
 std::uint32_t quantise(float value, double max_value) {
   const double unit = (std::clamp(static_cast<double>(value), -1.0, 1.0) + 1.0) * 0.5;
-  return static_cast<std::uint32_t>(unit * max_value + 0.5);
+  return static_cast<std::uint32_t>(std::lround(unit * max_value));
 }
 
 }  // namespace

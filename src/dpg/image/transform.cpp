@@ -36,8 +36,8 @@ std::vector<Tap> taps(const Stretch& s) {
   std::vector<Tap> result(static_cast<std::size_t>(s.count));
   for (int i = 0; i < s.count; ++i) {
     const double centre = (s.first + i + 0.5) * ratio;
-    const int begin = std::max(0, static_cast<int>(centre - support + 0.5));
-    const int end = std::min(s.from, static_cast<int>(centre + support + 0.5));
+    const int begin = std::max(0, static_cast<int>(std::lround(centre - support)));
+    const int end = std::min(s.from, static_cast<int>(std::lround(centre + support)));
     Tap& tap = result[static_cast<std::size_t>(i)];
     tap.first = begin;
     double sum = 0.0;
