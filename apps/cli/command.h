@@ -8,7 +8,8 @@
 
 namespace dpg::cli {
 
-void add_model_command(CLI::App& app);     // model info, convert, forward
-void add_sample_command(CLI::App& app);    // unconditional samples
+void add_model_command(CLI::App& app);    // model info, convert, forward
+void add_sample_command(CLI::App& app);   // unconditional samples
+void add_denoise_command(CLI::App& app);  // noise an image to level t and show what the prior makes of it
 
 }  // namespace dpg::cli

@@ -29,23 +29,26 @@ void norm_forward(const NormShape& s, const NormParameters& p, const T* x, T* y,
 
 template <class T>
 void norm_backward(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, const T* dy,
-                   T* dx, Isa isa) {
+                   const T* add, const NormGradient<T>& dx, Isa isa) {
   check_shape(s, p);
+  check(dx.first != nullptr && dx.first_channels > 0 && dx.first_channels <= s.channels &&
+            (dx.second != nullptr) == (dx.first_channels < s.channels),
+        "group norm: the gradient's parts do not add up to ", s.channels, " channels");
   switch (isa) {
     case Isa::avx512:
-      return simd::avx512::backward(s, p, x, statistics, dy, dx);
+      return simd::avx512::backward(s, p, x, statistics, dy, add, dx);
     case Isa::avx2:
-      return simd::avx2::backward(s, p, x, statistics, dy, dx);
+      return simd::avx2::backward(s, p, x, statistics, dy, add, dx);
     case Isa::baseline:
-      return simd::baseline::backward(s, p, x, statistics, dy, dx);
+      return simd::baseline::backward(s, p, x, statistics, dy, add, dx);
   }
 }
 
 template void norm_forward(const NormShape&, const NormParameters&, const float*, float*, float*, Isa);
 template void norm_forward(const NormShape&, const NormParameters&, const Bf16*, Bf16*, float*, Isa);
 template void norm_backward(const NormShape&, const NormParameters&, const float*, const float*, const float*,
-                            float*, Isa);
-template void norm_backward(const NormShape&, const NormParameters&, const Bf16*, const float*, const Bf16*, Bf16*,
-                            Isa);
+                            const float*, const NormGradient<float>&, Isa);
+template void norm_backward(const NormShape&, const NormParameters&, const Bf16*, const float*, const Bf16*,
+                            const Bf16*, const NormGradient<Bf16>&, Isa);
 
 }  // namespace dpg::kernels

@@ -41,9 +41,19 @@ template <class T>
 void norm_forward(const NormShape& shape, const NormParameters& parameters, const T* x, T* y, float* statistics,
                   Isa isa = best_isa());
 
-// dx = (dy/dx)^T dy, with everything else held constant. dx may be dy itself.
+// Where the gradient goes: channels [0, first_channels) to `first`, the rest to `second`, each a tensor of its own.
+// That is the gradient of a concatenation, without writing it whole and cutting it afterwards.
+template <class T>
+struct NormGradient {
+  T* first = nullptr;                // [images][pixels][first_channels]
+  std::int64_t first_channels = 0;   // all channels: no second part
+  T* second = nullptr;               // [images][pixels][channels - first_channels]
+};
+
+// dx = (dy/dx)^T dy, with everything else held constant, plus `add` where it is given: what reaches x along a skip
+// connection. x, dy, add: [images][pixels][channels].
 template <class T>
 void norm_backward(const NormShape& shape, const NormParameters& parameters, const T* x, const float* statistics,
-                   const T* dy, T* dx, Isa isa = best_isa());
+                   const T* dy, const T* add, const NormGradient<T>& dx, Isa isa = best_isa());
 
 }  // namespace dpg::kernels

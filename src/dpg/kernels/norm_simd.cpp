@@ -21,20 +21,28 @@ inline void store(Bf16* p, float v) {
   p->bits = static_cast<std::uint16_t>(nan ? 0x7FC0u : rounded);
 }
 
-// e^x to about 2 ulp: 2^n * 2^f with a polynomial for 2^f, f in [-0.5, 0.5]. libm's call would stop vectorisation.
+// a * b + c, fused where the instruction set has it: these loops are bound by arithmetic.
+inline float mul_add(float a, float b, float c) {
+#ifdef __FMA__
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// e^x to about 2 ulp: 2^n * e^r with a polynomial for |r| <= ln(2) / 2. libm's call would stop vectorisation.
 inline float exp_fast(float x) {
   x = std::min(std::max(x, -87.0f), 88.0f);
-  const float scaled = x * 1.44269504088896341f;
-  const float n = (scaled + 12582912.0f) - 12582912.0f;  // rounds to an integer
-  // f in units of ln 2, computed from x in two parts to keep the bits that `scaled` has lost.
-  const float r = (x - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
+  const float n = mul_add(x, 1.44269504088896341f, 12582912.0f) - 12582912.0f;  // rounds to an integer
+  // The remainder x - n ln 2, with ln 2 in two parts to keep its low bits.
+  const float r = mul_add(n, -1.42860682030941723e-6f, mul_add(n, -0.693145751953125f, x));
   float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
+  p = mul_add(p, r, 1.3981999507e-3f);
+  p = mul_add(p, r, 8.3334519073e-3f);
+  p = mul_add(p, r, 4.1665795894e-2f);
+  p = mul_add(p, r, 1.6666665459e-1f);
+  p = mul_add(p, r, 5.0000001201e-1f);
+  p = mul_add(p, r * r, r) + 1.0f;
   const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127) << 23;
   return p * std::bit_cast<float>(exponent);
 }
@@ -104,7 +112,7 @@ void compute_statistics(const NormShape& s, const T* x, float* statistics) {
       for (std::int64_t c = 0; c < C; ++c) {
         const float v = load(row[c]) - base[c];
         sum[c] += v;
-        square[c] += v * v;
+        square[c] = mul_add(v, v, square[c]);
       }
     }
   }
@@ -135,7 +143,7 @@ void apply(const NormShape& s, const Affine& f, const T* x, T* y) {
       T* __restrict out = y + i * C;
 #pragma omp simd
       for (std::int64_t c = 0; c < C; ++c) {
-        const float z = a[c] * load(in[c]) + b[c];
+        const float z = mul_add(a[c], load(in[c]), b[c]);
         store(&out[c], Silu ? z * sigmoid(z) : z);
       }
     }
@@ -147,16 +155,21 @@ template <bool Silu>
 inline float slope(float z) {
   if constexpr (!Silu) return 1.0f;
   const float g = sigmoid(z);
-  return g * (1.0f + z * (1.0f - g));
+  return mul_add(g * z, 1.0f - g, g);
 }
 
 // dx = a*dz + (k1 + k2*x) with, per group of n elements and w = dz * gamma * (1 + scale), xhat = (x - mean) * rstd:
 //   dx = rstd * (w - sum(w)/n - xhat * sum(w*xhat)/n).
+struct GradientTerms {
+  Affine f;
+  std::vector<float> k1, k2;
+};
+
 template <bool Silu, class T>
-void backward_image(const NormShape& s, const NormParameters& p, std::int64_t image, const T* x,
-                    const float* statistics, const T* dy, T* dx) {
+GradientTerms gradient_terms(const NormShape& s, const NormParameters& p, std::int64_t image, const T* x,
+                             const float* statistics, const T* dy) {
   const std::int64_t C = s.channels, width = C / s.groups;
-  const Affine f = fold(s, p, image, statistics);
+  Affine f = fold(s, p, image, statistics);
   std::vector<float> mean_of(C);
   for (std::int64_t c = 0; c < C; ++c) mean_of[c] = statistics[(c / width) * 2];
 
@@ -176,9 +189,9 @@ void backward_image(const NormShape& s, const NormParameters& p, std::int64_t im
 #pragma omp simd
       for (std::int64_t c = 0; c < C; ++c) {
         const float v = load(in[c]);
-        const float dz = load(grad[c]) * slope<Silu>(a[c] * v + b[c]);
+        const float dz = load(grad[c]) * slope<Silu>(mul_add(a[c], v, b[c]));
         sum[c] += dz;
-        moment[c] += dz * (v - mean[c]);
+        moment[c] = mul_add(dz, v - mean[c], moment[c]);
       }
     }
   }
@@ -197,23 +210,39 @@ void backward_image(const NormShape& s, const NormParameters& p, std::int64_t im
       k1_of[c] = static_cast<float>(-sum / count - k2 * mean);
     }
   }
+  return {std::move(f), std::move(k1_of), std::move(k2_of)};
+}
+
+// One pixel's channels [begin, end); `out` belongs to channel `begin`.
+template <bool Silu, bool Add, class T>
+inline void write_gradient(const GradientTerms& g, const T* __restrict x, const T* __restrict dy,
+                           const T* __restrict add, std::int64_t begin, std::int64_t end, T* __restrict out) {
+  const float* __restrict a = g.f.a.data();
+  const float* __restrict b = g.f.b.data();
+  const float* __restrict k1 = g.k1.data();
+  const float* __restrict k2 = g.k2.data();
+#pragma omp simd
+  for (std::int64_t c = begin; c < end; ++c) {
+    const float v = load(x[c]);
+    const float dz = load(dy[c]) * slope<Silu>(mul_add(a[c], v, b[c]));
+    const float gradient = mul_add(a[c], dz, mul_add(k2[c], v, k1[c]));
+    store(&out[c - begin], Add ? gradient + load(add[c]) : gradient);
+  }
+}
+
+template <bool Silu, bool Add, class T>
+void backward_image(const NormShape& s, const NormParameters& p, std::int64_t image, const T* x,
+                    const float* statistics, const T* dy, const T* add, const NormGradient<T>& dx) {
+  const GradientTerms terms = gradient_terms<Silu>(s, p, image, x, statistics, dy);
+  const std::int64_t C = s.channels, first = dx.first_channels, second = C - first;
 #pragma omp parallel for schedule(static)
   for (std::int64_t k = 0; k < kChunks; ++k) {
-    const float* __restrict a = f.a.data();
-    const float* __restrict b = f.b.data();
-    const float* __restrict k1 = k1_of.data();
-    const float* __restrict k2 = k2_of.data();
     const Chunk chunk = chunk_of(s.pixels, k);
     for (std::int64_t i = chunk.begin; i < chunk.end; ++i) {
-      const T* __restrict in = x + i * C;
-      const T* grad = dy + i * C;  // may be the same memory as out
-      T* out = dx + i * C;
-#pragma omp simd
-      for (std::int64_t c = 0; c < C; ++c) {
-        const float v = load(in[c]);
-        const float dz = load(grad[c]) * slope<Silu>(a[c] * v + b[c]);
-        store(&out[c], a[c] * dz + (k1[c] + k2[c] * v));
-      }
+      const T* along = Add ? add + i * C : nullptr;
+      write_gradient<Silu, Add>(terms, x + i * C, dy + i * C, along, 0, first, dx.first + i * first);
+      if (second > 0)
+        write_gradient<Silu, Add>(terms, x + i * C, dy + i * C, along, first, C, dx.second + i * second);
     }
   }
 }
@@ -229,15 +258,26 @@ void forward_all(const NormShape& s, const NormParameters& p, const T* x, T* y, 
   }
 }
 
-template <class T>
+template <bool Silu, class T>
 void backward_all(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, const T* dy,
-                  T* dx) {
+                  const T* add, const NormGradient<T>& dx) {
   for (std::int64_t image = 0; image < s.images; ++image) {
     const std::int64_t o = image * s.pixels * s.channels;
     const float* own = statistics + image * s.groups * 2;
-    s.silu ? backward_image<true>(s, p, image, x + o, own, dy + o, dx + o)
-           : backward_image<false>(s, p, image, x + o, own, dy + o, dx + o);
+    const std::int64_t second = s.channels - dx.first_channels;
+    const NormGradient<T> part{dx.first + image * s.pixels * dx.first_channels, dx.first_channels,
+                               second > 0 ? dx.second + image * s.pixels * second : nullptr};
+    if (add != nullptr)
+      backward_image<Silu, true>(s, p, image, x + o, own, dy + o, add + o, part);
+    else
+      backward_image<Silu, false>(s, p, image, x + o, own, dy + o, add, part);
   }
+}
+
+template <class T>
+void backward_any(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, const T* dy,
+                  const T* add, const NormGradient<T>& dx) {
+  s.silu ? backward_all<true>(s, p, x, statistics, dy, add, dx) : backward_all<false>(s, p, x, statistics, dy, add, dx);
 }
 
 }  // namespace
@@ -249,12 +289,12 @@ void forward(const NormShape& s, const NormParameters& p, const Bf16* x, Bf16* y
   forward_all(s, p, x, y, statistics);
 }
 void backward(const NormShape& s, const NormParameters& p, const float* x, const float* statistics, const float* dy,
-              float* dx) {
-  backward_all(s, p, x, statistics, dy, dx);
+              const float* add, const NormGradient<float>& dx) {
+  backward_any(s, p, x, statistics, dy, add, dx);
 }
 void backward(const NormShape& s, const NormParameters& p, const Bf16* x, const float* statistics, const Bf16* dy,
-              Bf16* dx) {
-  backward_all(s, p, x, statistics, dy, dx);
+              const Bf16* add, const NormGradient<Bf16>& dx) {
+  backward_any(s, p, x, statistics, dy, add, dx);
 }
 
 }  // namespace dpg::kernels::simd::DPG_SIMD

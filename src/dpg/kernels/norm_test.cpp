@@ -91,6 +91,13 @@ std::vector<Bf16> to_bf16(std::vector<float>& values) {  // rounds `values` too,
 }
 float from_bf16(Bf16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
 
+constexpr const float* no_add = nullptr;
+constexpr const Bf16* no_add16 = nullptr;
+template <class T>
+NormGradient<T> whole(const Problem& p, std::vector<T>& dx) {
+  return {dx.data(), p.shape.channels, nullptr};
+}
+
 TEST(Norm, ForwardEqualsDefinition) {
   std::mt19937 gen(1);
   for (int round = 0; round < 60; ++round) {
@@ -113,7 +120,7 @@ TEST(Norm, BackwardEqualsFiniteDifferencesOfTheDefinition) {
     for (Isa isa : supported()) {
       std::vector<float> y(p.x.size()), statistics(p.shape.images * p.shape.groups * 2), dx(p.x.size());
       norm_forward(p.shape, p.parameters(), p.x.data(), y.data(), statistics.data(), isa);
-      norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), dx.data(), isa);
+      norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), no_add, whole(p, dx), isa);
       for (int probe = 0; probe < 6; ++probe) {
         const std::size_t j = std::uniform_int_distribution<std::size_t>(0, x.size() - 1)(gen);
         const double h = 1e-5, kept = x[j];
@@ -139,8 +146,8 @@ TEST(Norm, Bf16IsFloatRoundedOnce) {
     std::vector<Bf16> y16(n), dx16(n);
     norm_forward(p.shape, p.parameters(), p.x.data(), y.data(), statistics.data());
     norm_forward(p.shape, p.parameters(), x16.data(), y16.data(), statistics16.data());
-    norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), dx.data());
-    norm_backward(p.shape, p.parameters(), x16.data(), statistics16.data(), dy16.data(), dx16.data());
+    norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), no_add, whole(p, dx));
+    norm_backward(p.shape, p.parameters(), x16.data(), statistics16.data(), dy16.data(), no_add16, whole(p, dx16));
     EXPECT_EQ(statistics, statistics16);
     for (std::size_t i = 0; i < n; ++i) {
       ASSERT_LE(std::abs(from_bf16(y16[i]) - y[i]), std::abs(y[i]) / 256 + 1e-30f);
@@ -149,14 +156,24 @@ TEST(Norm, Bf16IsFloatRoundedOnce) {
   }
 }
 
-TEST(Norm, BackwardInPlaceEqualsOutOfPlace) {
+TEST(Norm, AddedGradientAndSplitOutputEqualTheWhole) {
   std::mt19937 gen(4);
-  const Problem p = make_problem(gen, true, true);
-  std::vector<float> y(p.x.size()), statistics(p.shape.images * p.shape.groups * 2), dx(p.x.size()), same = p.dy;
-  norm_forward(p.shape, p.parameters(), p.x.data(), y.data(), statistics.data());
-  norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), dx.data());
-  norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), same.data(), same.data());
-  EXPECT_EQ(dx, same);
+  for (int round = 0; round < 20; ++round) {
+    const Problem p = make_problem(gen, true, true);
+    const std::int64_t C = p.shape.channels, rows = p.shape.images * p.shape.pixels;
+    const std::int64_t first = std::uniform_int_distribution<std::int64_t>(1, C)(gen);
+    std::vector<float> y(p.x.size()), statistics(p.shape.images * p.shape.groups * 2), dx(p.x.size());
+    std::vector<float> head(rows * first), tail(rows * (C - first));
+    norm_forward(p.shape, p.parameters(), p.x.data(), y.data(), statistics.data());
+    norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), no_add, whole(p, dx));
+    norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), p.x.data(),
+                  {head.data(), first, first < C ? tail.data() : nullptr});
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < C; ++c) {
+        const float part = c < first ? head[r * first + c] : tail[r * (C - first) + c - first];
+        ASSERT_EQ(part, dx[r * C + c] + p.x[r * C + c]);
+      }
+  }
 }
 
 TEST(Norm, LargeActivationsSaturateAndNanStaysNan) {

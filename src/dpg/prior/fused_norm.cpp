@@ -11,6 +11,10 @@ constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
 
 const float* pointer_or_null(const Tensor& t) { return t.defined() ? t.data_ptr<float>() : nullptr; }
 
+kernels::NormParameters pointers(const NormConstants& c) {
+  return {c.gamma.data_ptr<float>(), c.beta.data_ptr<float>(), pointer_or_null(c.scale), pointer_or_null(c.shift)};
+}
+
 kernels::NormShape shape_of(const Tensor& x, bool silu) {
   return {x.size(0), x.size(2) * x.size(3), x.size(1), kNormGroups, kNormEps, silu};
 }
@@ -24,44 +28,25 @@ void with_element(const Tensor& x, F f) {
     f(float{});
 }
 
-Tensor run_forward(const Tensor& x, const kernels::NormParameters& parameters, bool silu, Tensor& statistics) {
-  Tensor y = torch::empty_like(x, x.options(), kChannelsLast);
-  statistics = torch::empty({x.size(0), kNormGroups, 2});
-  with_element(x, [&](auto element) {
-    using E = decltype(element);
-    kernels::norm_forward(shape_of(x, silu), parameters, static_cast<const E*>(x.data_ptr()),
-                          static_cast<E*>(y.data_ptr()), statistics.data_ptr<float>());
-  });
-  return y;
+Tensor empty_with_channels(const Tensor& x, std::int64_t channels) {
+  return torch::empty({x.size(0), channels, x.size(2), x.size(3)}, x.options(), kChannelsLast);
 }
 
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& gamma,
-                        const Tensor& beta, const Tensor& scale, const Tensor& shift, bool silu) {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const NormConstants& c) {
     Tensor statistics;
-    Tensor y = run_forward(x, {gamma.data_ptr<float>(), beta.data_ptr<float>(), pointer_or_null(scale),
-                               pointer_or_null(shift)}, silu, statistics);
-    context->save_for_backward({x, statistics, gamma, beta, scale, shift});
-    context->saved_data["silu"] = silu;
+    Tensor y = norm_forward(x, c, statistics);
+    context->save_for_backward({x, statistics, c.gamma, c.beta, c.scale, c.shift});
+    context->saved_data["silu"] = c.silu;
     return y;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &statistics = saved[1];
-    const kernels::NormParameters parameters{saved[2].data_ptr<float>(), saved[3].data_ptr<float>(),
-                                             pointer_or_null(saved[4]), pointer_or_null(saved[5])};
-    const Tensor dy = gradients[0].contiguous(kChannelsLast);
-    Tensor dx = torch::empty_like(x, x.options(), kChannelsLast);
-    with_element(x, [&](auto element) {
-      using E = decltype(element);
-      kernels::norm_backward(shape_of(x, context->saved_data["silu"].toBool()), parameters,
-                             static_cast<const E*>(x.data_ptr()), statistics.data_ptr<float>(),
-                             static_cast<const E*>(dy.data_ptr()), static_cast<E*>(dx.data_ptr()));
-    });
-    return {dx, Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
+    const NormConstants c{saved[2], saved[3], saved[4], saved[5], context->saved_data["silu"].toBool()};
+    return {norm_backward(saved[0], c, saved[1], gradients[0], {}, saved[0].size(1)).first, Tensor()};
   }
 };
 
@@ -71,12 +56,36 @@ bool fused_norm_available(const Tensor& x) {
   return x.device().is_cpu() && (x.scalar_type() == torch::kFloat || x.scalar_type() == torch::kBFloat16);
 }
 
-Tensor fused_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& scale, const Tensor& shift,
-                  bool silu) {
-  const Tensor in = x.contiguous(kChannelsLast);
-  const Tensor scale_rows = scale.defined() ? scale.contiguous() : scale;
-  const Tensor shift_rows = shift.defined() ? shift.contiguous() : shift;
-  return FusedNorm::apply(in, gamma, beta, scale_rows, shift_rows, silu);
+Tensor norm_forward(const Tensor& x, const NormConstants& constants, Tensor& statistics) {
+  Tensor y = empty_with_channels(x, x.size(1));
+  statistics = torch::empty({x.size(0), kNormGroups, 2});
+  with_element(x, [&](auto element) {
+    using E = decltype(element);
+    kernels::norm_forward(shape_of(x, constants.silu), pointers(constants), static_cast<const E*>(x.data_ptr()),
+                          static_cast<E*>(y.data_ptr()), statistics.data_ptr<float>());
+  });
+  return y;
+}
+
+std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& constants, const Tensor& statistics,
+                                        const Tensor& dy, const Tensor& add, std::int64_t first_channels) {
+  const Tensor dy_rows = dy.contiguous(kChannelsLast);
+  const Tensor add_rows = add.defined() ? add.contiguous(kChannelsLast) : add;
+  const std::int64_t rest = x.size(1) - first_channels;
+  std::pair<Tensor, Tensor> dx{empty_with_channels(x, first_channels), rest > 0 ? empty_with_channels(x, rest) : Tensor()};
+  with_element(x, [&](auto element) {
+    using E = decltype(element);
+    const kernels::NormGradient<E> parts{static_cast<E*>(dx.first.data_ptr()), first_channels,
+                                         rest > 0 ? static_cast<E*>(dx.second.data_ptr()) : nullptr};
+    kernels::norm_backward(shape_of(x, constants.silu), pointers(constants), static_cast<const E*>(x.data_ptr()),
+                           statistics.data_ptr<float>(), static_cast<const E*>(dy_rows.data_ptr()),
+                           add_rows.defined() ? static_cast<const E*>(add_rows.data_ptr()) : nullptr, parts);
+  });
+  return dx;
+}
+
+Tensor fused_norm(const Tensor& x, const NormConstants& constants) {
+  return FusedNorm::apply(x.contiguous(kChannelsLast), constants);
 }
 
 }  // namespace dpg

@@ -1,7 +1,9 @@
-// The fused norm kernel (kernels/norm.h) as a differentiable tensor operation.
+// The fused norm kernel (kernels/norm.h) on tensors, and as a differentiable operation.
 #pragma once
 
 #include <torch/types.h>
+
+#include <utility>
 
 namespace dpg {
 
@@ -10,12 +12,24 @@ using torch::Tensor;
 inline constexpr std::int64_t kNormGroups = 32;
 inline constexpr float kNormEps = 1e-5f;
 
+// What one norm holds constant: no gradient flows to these. gamma, beta: [C]; scale, shift: [N, C] or undefined;
+// all float and contiguous.
+struct NormConstants {
+  Tensor gamma, beta, scale, shift;
+  bool silu = true;
+};
+
 // Whether the kernel serves this tensor: on the CPU, float or bf16.
 bool fused_norm_available(const Tensor& x);
 
-// Gradient flows to x only: gamma, beta, scale and shift are constants of a step. gamma, beta: [C]; scale, shift:
-// [N, C] or undefined; all float.
-Tensor fused_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& scale, const Tensor& shift,
-                  bool silu);
+// The bare passes. x and dy: channels last. `statistics` is filled by the forward pass.
+Tensor norm_forward(const Tensor& x, const NormConstants& constants, Tensor& statistics);
+// The gradient with respect to x, plus `add` when defined, cut after `first_channels` channels; the second part is
+// undefined when there is none.
+std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& constants, const Tensor& statistics,
+                                        const Tensor& dy, const Tensor& add, std::int64_t first_channels);
+
+// Differentiable with respect to x.
+Tensor fused_norm(const Tensor& x, const NormConstants& constants);
 
 }  // namespace dpg

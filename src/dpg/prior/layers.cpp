@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dpg/prior/fused_norm.h"
+#include "dpg/prior/fused_residual.h"
 
 namespace dpg {
 namespace {
@@ -38,7 +39,7 @@ Normalisation::Normalisation(const WeightSource& weights, const std::string& nam
       beta(weights(name + ".bias").to(torch::kFloat).contiguous()) {}
 
 Tensor Normalisation::operator()(const Tensor& x, bool silu, const Tensor& scale, const Tensor& shift) const {
-  if (fused_norm_available(x)) return fused_norm(x, gamma, beta, scale, shift, silu);
+  if (fused_norm_available(x)) return fused_norm(x, {gamma, beta, scale, shift, silu});
   return reference(x, silu, scale, shift);
 }
 
@@ -61,28 +62,34 @@ Tensor resample(const Tensor& x, Resample how) {
   return x;
 }
 
-ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift, Resample how,
+ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift_, Resample how_,
                              bool has_skip_convolution, torch::ScalarType type)
-    : in_norm_(weights, name + ".in_layers.0"),
-      out_norm_(weights, name + ".out_layers.0"),
-      in_conv_(weights, name + ".in_layers.2", type),
-      out_conv_(weights, name + ".out_layers.3", type),
-      embedding_(weights, name + ".emb_layers.1"),
-      skip_(optional_convolution(weights, name + ".skip_connection", has_skip_convolution, type)),
-      scale_shift_(scale_shift),
-      how_(how) {}
+    : in_norm(weights, name + ".in_layers.0"),
+      out_norm(weights, name + ".out_layers.0"),
+      in_conv(weights, name + ".in_layers.2", type),
+      out_conv(weights, name + ".out_layers.3", type),
+      embedding(weights, name + ".emb_layers.1"),
+      skip(optional_convolution(weights, name + ".skip_connection", has_skip_convolution, type)),
+      scale_shift(scale_shift_),
+      how(how_) {}
 
-Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& silu_of_embedding) const {
-  Tensor h = in_conv_(resample(in_norm_(x, /*silu=*/true), how_));
-  const Tensor embedding = embedding_(silu_of_embedding);
-  if (scale_shift_) {
-    const auto parts = embedding.chunk(2, 1);
-    h = out_norm_(h, /*silu=*/true, parts[0], parts[1]);
+Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder) const {
+  if (fused_norm_available(x)) return fused_residual(*this, x, encoder, silu_of_embedding);
+  return reference(x, silu_of_embedding, encoder);
+}
+
+Tensor ResidualBlock::reference(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder) const {
+  const Tensor in = encoder.defined() ? torch::cat({x, encoder}, 1) : x;
+  Tensor h = in_conv(resample(in_norm.reference(in, /*silu=*/true), how));
+  const Tensor e = embedding(silu_of_embedding);
+  if (scale_shift) {
+    const auto parts = e.chunk(2, 1);
+    h = out_norm.reference(h, /*silu=*/true, parts[0], parts[1]);
   } else {
-    h = out_norm_(h + embedding.to(h.scalar_type()).unsqueeze(-1).unsqueeze(-1), /*silu=*/true);
+    h = out_norm.reference(h + e.to(h.scalar_type()).unsqueeze(-1).unsqueeze(-1), /*silu=*/true);
   }
-  const Tensor straight = resample(x, how_);
-  return out_conv_(h).add_(skip_ ? (*skip_)(straight) : straight);
+  const Tensor straight = resample(in, how);
+  return out_conv(h) + (skip ? (*skip)(straight) : straight);
 }
 
 AttentionBlock::AttentionBlock(const WeightSource& weights, const std::string& name, int heads, bool new_order,
@@ -102,8 +109,9 @@ Tensor AttentionBlock::operator()(const Tensor& x) const {
   const auto as_rows = [&](const Tensor& t) { return t.permute({0, 2, 3, 1}).reshape({n, pixels, c}); };
   const Tensor qkv = torch::linear(as_rows(norm_(x, /*silu=*/false)), qkv_weight_, qkv_bias_);
   // The 3C channels are (q, k, v) per head in the old order, heads per q, k, v in the new one: [3][N, heads, pixels, w].
-  const Tensor parts = new_order_ ? qkv.view({n, pixels, 3, heads_, head_width}).permute({2, 0, 3, 1, 4})
-                                  : qkv.view({n, pixels, heads_, 3, head_width}).permute({3, 0, 2, 1, 4});
+  const auto parts = (new_order_ ? qkv.view({n, pixels, 3, heads_, head_width}).permute({2, 0, 3, 1, 4})
+                                 : qkv.view({n, pixels, heads_, 3, head_width}).permute({3, 0, 2, 1, 4}))
+                         .unbind();
   // Half of 1/sqrt(width) on each side keeps the products small in 16 bits.
   const double half_scale = 1.0 / std::sqrt(std::sqrt(static_cast<double>(head_width)));
   const Tensor scores = torch::matmul(parts[0] * half_scale, (parts[1] * half_scale).transpose(-1, -2));

@@ -44,19 +44,20 @@ Tensor resample(const Tensor& x, Resample how);  // average of 2x2, or each pixe
 
 // h = conv(silu(norm(x))), then conv(silu(norm(h) * (1 + scale) + shift)), plus x; scale and shift come from the time
 // embedding. Without scale-shift the embedding is added to h before the second norm.
-class ResidualBlock {
- public:
+struct ResidualBlock {
+  Normalisation in_norm, out_norm;
+  Convolution in_conv, out_conv;
+  Linear embedding;
+  std::optional<Convolution> skip;
+  bool scale_shift;
+  Resample how;
+
   ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift, Resample how,
                 bool has_skip_convolution, torch::ScalarType type);
-  Tensor operator()(const Tensor& x, const Tensor& silu_of_embedding) const;
-
- private:
-  Normalisation in_norm_, out_norm_;
-  Convolution in_conv_, out_conv_;
-  Linear embedding_;
-  std::optional<Convolution> skip_;
-  bool scale_shift_;
-  Resample how_;
+  // `encoder`, when defined, is concatenated to x. On the CPU by fused_residual.h, elsewhere by the reference.
+  Tensor operator()(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder = {}) const;
+  // Plain torch operations under autograd.
+  Tensor reference(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder = {}) const;
 };
 
 class AttentionBlock {

@@ -41,10 +41,14 @@ struct UNet::Builder {
   int factor = 1;               // downsampling so far
   std::vector<int> skip_channels;
 
-  Layer residual(const std::string& name, int out_channels, Resample how = Resample::none) {
-    ResidualBlock block(weights, name, config.use_scale_shift_norm, how, channels != out_channels, type);
+  ResidualBlock block(const std::string& name, int out_channels, Resample how) {
+    ResidualBlock made(weights, name, config.use_scale_shift_norm, how, channels != out_channels, type);
     channels = out_channels;
-    return block;
+    return made;
+  }
+
+  Layer residual(const std::string& name, int out_channels, Resample how = Resample::none) {
+    return [made = block(name, out_channels, how)](const Tensor& x, const Tensor& e) { return made(x, e); };
   }
 
   Layer attention(const std::string& name, bool decoder) {
@@ -74,7 +78,7 @@ struct UNet::Builder {
     skip_channels.push_back(channels);
     const auto name = [&] { return str("input_blocks.", stages.size() + 1, "."); };
     for (int level = 0; level < config.levels(); ++level) {
-      for (int block = 0; block < config.num_res_blocks; ++block) {
+      for (int i = 0; i < config.num_res_blocks; ++i) {
         Stage stage{residual(name() + "0", config.level_channels(level))};
         if (config.has_attention(factor)) stage.push_back(attention(name() + "1", /*decoder=*/false));
         stages.push_back(std::move(stage));
@@ -95,16 +99,16 @@ struct UNet::Builder {
     return stage;
   }
 
-  std::vector<Stage> decoder() {
-    std::vector<Stage> stages;
+  std::vector<DecoderStage> decoder() {
+    std::vector<DecoderStage> stages;
     for (int level = config.levels() - 1; level >= 0; --level) {
-      for (int block = 0; block <= config.num_res_blocks; ++block) {
+      for (int i = 0; i <= config.num_res_blocks; ++i) {
         const std::string name = str("output_blocks.", stages.size(), ".");
         channels += skip_channels.back();  // concatenated with the encoder's activation
         skip_channels.pop_back();
-        Stage stage{residual(name + "0", config.level_channels(level))};
-        if (config.has_attention(factor)) stage.push_back(attention(name + "1", /*decoder=*/true));
-        if (level > 0 && block == config.num_res_blocks) stage.push_back(upsample(str(name, stage.size())));
+        DecoderStage stage{block(name + "0", config.level_channels(level), Resample::none), {}};
+        if (config.has_attention(factor)) stage.rest.push_back(attention(name + "1", /*decoder=*/true));
+        if (level > 0 && i == config.num_res_blocks) stage.rest.push_back(upsample(str(name, stage.rest.size() + 1)));
         stages.push_back(std::move(stage));
       }
     }
@@ -140,8 +144,8 @@ Tensor UNet::forward(const Tensor& x, const Tensor& t, const Tensor& labels) con
   skips.push_back(h);
   for (const Stage& stage : encoder_) skips.push_back(h = through(stage, h));
   h = through(middle_, h);
-  for (const Stage& stage : decoder_) {
-    h = through(stage, torch::cat({h, skips.back()}, 1));
+  for (const DecoderStage& stage : decoder_) {
+    h = through(stage.rest, stage.first(h, embedding, skips.back()));
     skips.pop_back();
   }
   return last_(last_norm_(h.to(torch::kFloat), /*silu=*/true));

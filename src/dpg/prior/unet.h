@@ -35,6 +35,10 @@ class UNet {
  private:
   using Layer = std::function<Tensor(const Tensor& x, const Tensor& silu_of_embedding)>;
   using Stage = std::vector<Layer>;
+  struct DecoderStage {
+    ResidualBlock first;  // takes the running activation and the encoder's
+    Stage rest;
+  };
   struct Builder;
 
   Tensor embed(const Tensor& t, const Tensor& labels) const;
@@ -47,8 +51,9 @@ class UNet {
   Tensor label_embedding_;
   Convolution first_, last_;
   Normalisation last_norm_;
-  std::vector<Stage> encoder_, decoder_;  // without the first convolution
+  std::vector<Stage> encoder_;  // after the first convolution
   Stage middle_;
+  std::vector<DecoderStage> decoder_;
 };
 
 // The weights of a checkpoint for this architecture; throws when a tensor is missing, surplus or of another shape.

@@ -1,0 +1,68 @@
+#include "runtime.h"
+
+#include <sched.h>
+#include <torch/cuda.h>
+#include <torch/torch.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "dpg/core/error.h"
+
+namespace dpg::cli {
+namespace {
+
+// Cores this process may run on: fewer than the machine's in a container or under taskset.
+int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return CPU_COUNT(&set);
+}
+
+}  // namespace
+
+void add_runtime_options(CLI::App& command, RuntimeOptions& options) {
+  command.add_option("--model", options.model, "checkpoint: .pt, .pth, .safetensors (default: the bundled prior)");
+  command.add_option("--config", options.config, "architecture JSON (default: beside the checkpoint, or detected)");
+  command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--precision", options.precision, "auto, fp32 or bf16")->capture_default_str();
+  command.add_option("--threads", options.threads, "CPU threads (default: all cores)");
+  command.add_option("--class", options.label, "class for a class-conditional prior");
+}
+
+torch::Device choose_device(const std::string& name) {
+  const bool cuda = torch::cuda::is_available();
+  if (name == "auto") return cuda ? torch::kCUDA : torch::kCPU;
+  if (name == "cpu") return torch::kCPU;
+  check(name.rfind("cuda", 0) == 0, "device \"", name, "\" is not one of auto, cpu, cuda, cuda:N");
+  check(cuda, "--device ", name, ": no usable GPU (none in the machine, a driver too old, or a build without CUDA); ",
+        "use --device cpu");
+  try {
+    const torch::Device device(name);
+    check(device.index() < static_cast<int>(torch::cuda::device_count()), "--device ", name, ": there are ",
+          torch::cuda::device_count(), " GPUs, numbered from 0");
+    return device;
+  } catch (const c10::Error&) {
+    fail("device \"", name, "\" is not one of auto, cpu, cuda, cuda:N");
+  }
+}
+
+void use_threads(int threads) {
+  check(threads >= 0, "threads = ", threads, " must not be negative");
+  // The tensor library may come up with one thread; a user's OMP_NUM_THREADS still counts.
+  if (threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  torch::set_num_threads(threads > 0 ? threads : available_cores());
+}
+
+std::shared_ptr<const NetworkPrior> load_prior(const RuntimeOptions& options) {
+  use_threads(options.threads);
+  LoadOptions load;
+  load.config_file = options.config;
+  load.precision = options.precision;
+  load.device = choose_device(options.device);
+  load.label = options.label;
+  return dpg::load_prior(options.model.empty() ? bundled_prior_path() : options.model, load);
+}
+
+}  // namespace dpg::cli

@@ -1,0 +1,116 @@
+#include "dpg/prior/fused_residual.h"
+
+#include <torch/torch.h>
+
+#include "dpg/prior/fused_norm.h"
+
+namespace dpg {
+namespace {
+
+constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
+
+// The block's parts as one call uses them. Shared tensors: copying is cheap.
+struct Constants {
+  NormConstants in_norm, out_norm;
+  Tensor in_weight, in_bias, out_weight, out_bias, skip_weight, skip_bias;  // skip: undefined for the identity
+  Tensor added_embedding;  // without scale-shift: [N, C, 1, 1], added before the second norm
+  Resample how;
+};
+
+Constants constants_of(const ResidualBlock& block, const Tensor& silu_of_embedding, torch::ScalarType type) {
+  const torch::NoGradGuard no_grad;
+  const Tensor e = block.embedding(silu_of_embedding);
+  Constants c{{block.in_norm.gamma, block.in_norm.beta, {}, {}, true},
+              {block.out_norm.gamma, block.out_norm.beta, {}, {}, true},
+              block.in_conv.weight, block.in_conv.bias, block.out_conv.weight, block.out_conv.bias,
+              block.skip ? block.skip->weight : Tensor(), block.skip ? block.skip->bias : Tensor(),
+              {}, block.how};
+  if (block.scale_shift) {
+    const auto parts = e.chunk(2, 1);
+    c.out_norm.scale = parts[0].contiguous();
+    c.out_norm.shift = parts[1].contiguous();
+  } else {
+    c.added_embedding = e.to(type).unsqueeze(-1).unsqueeze(-1);
+  }
+  return c;
+}
+
+Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return torch::conv2d(x, weight, bias, 1, weight.size(2) / 2);
+}
+
+// The input gradient alone. It depends on the input's shape, not on its values, so the input need not be kept: an
+// unfilled tensor of that shape stands in for it.
+Tensor convolve_backward(const Tensor& gradient, const Tensor& weight) {
+  const auto pad = weight.size(2) / 2;
+  const Tensor input = torch::empty({gradient.size(0), weight.size(1), gradient.size(2), gradient.size(3)},
+                                    gradient.options(), kChannelsLast);
+  return std::get<0>(torch::convolution_backward(gradient, input, weight, c10::nullopt, {1, 1}, {pad, pad}, {1, 1},
+                                                 /*transposed=*/false, {0, 0}, 1, {true, false, false}));
+}
+
+// The transpose of resample().
+Tensor resample_backward(const Tensor& gradient, Resample how) {
+  switch (how) {
+    case Resample::down:  // each of four pixels had weight 1/4
+      return resample(gradient * 0.25, Resample::up);
+    case Resample::up:  // a pixel went to four places: their sum
+      return torch::avg_pool2d(gradient, 2, 2, 0, false, true, /*divisor_override=*/1);
+    case Resample::none:
+      break;
+  }
+  return gradient;
+}
+
+class FusedResidual : public torch::autograd::Function<FusedResidual> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                        const c10::optional<Tensor>& encoder, const Constants& c) {
+    const Tensor in = encoder ? torch::cat({x, *encoder}, 1) : x;
+    Tensor in_statistics, out_statistics;
+    const Tensor h = [&] {
+      Tensor conv = convolve(resample(norm_forward(in, c.in_norm, in_statistics), c.how), c.in_weight, c.in_bias);
+      return c.added_embedding.defined() ? conv.add_(c.added_embedding) : conv;
+    }();
+    Tensor out = convolve(norm_forward(h, c.out_norm, out_statistics), c.out_weight, c.out_bias);
+    const Tensor straight = resample(in, c.how);
+    out.add_(c.skip_weight.defined() ? convolve(straight, c.skip_weight, c.skip_bias) : straight);
+
+    context->save_for_backward({in, in_statistics, h, out_statistics, c.in_norm.gamma, c.in_norm.beta,
+                                c.out_norm.gamma, c.out_norm.beta, c.out_norm.scale, c.out_norm.shift, c.in_weight,
+                                c.out_weight, c.skip_weight});
+    context->saved_data["how"] = static_cast<std::int64_t>(c.how);
+    context->saved_data["first_channels"] = x.size(1);
+    return out;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &in = saved[0], &in_statistics = saved[1], &h = saved[2], &out_statistics = saved[3];
+    const NormConstants in_norm{saved[4], saved[5], {}, {}, true};
+    const NormConstants out_norm{saved[6], saved[7], saved[8], saved[9], true};
+    const Tensor &in_weight = saved[10], &out_weight = saved[11], &skip_weight = saved[12];
+    const auto how = static_cast<Resample>(context->saved_data["how"].toInt());
+    const std::int64_t first_channels = context->saved_data["first_channels"].toInt();
+
+    const Tensor g = gradients[0].contiguous(kChannelsLast);
+    const Tensor dh =
+        norm_backward(h, out_norm, out_statistics, convolve_backward(g, out_weight), {}, h.size(1)).first;
+    const Tensor along_body = resample_backward(convolve_backward(dh, in_weight), how);
+    const Tensor along_skip = resample_backward(skip_weight.defined() ? convolve_backward(g, skip_weight) : g, how);
+    auto [dx, d_encoder] = norm_backward(in, in_norm, in_statistics, along_body, along_skip, first_channels);
+    return {dx, d_encoder, Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
+                      const Tensor& silu_of_embedding) {
+  const auto second = encoder.defined() ? c10::optional<Tensor>(encoder.contiguous(kChannelsLast)) : c10::nullopt;
+  return FusedResidual::apply(x.contiguous(kChannelsLast), second,
+                              constants_of(block, silu_of_embedding, x.scalar_type()));
+}
+
+}  // namespace dpg

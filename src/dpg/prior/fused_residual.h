@@ -1,0 +1,14 @@
+// A residual block with a hand-written reverse pass, for the CPU. Against the same block under autograd it keeps two
+// activations instead of five, never writes the gradient of the concatenation whole, and adds the skip connection's
+// gradient in the pass that the norm makes anyway.
+#pragma once
+
+#include "dpg/prior/layers.h"
+
+namespace dpg {
+
+// block(cat(x, encoder)); encoder may be undefined. Differentiable with respect to x and encoder.
+Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
+                      const Tensor& silu_of_embedding);
+
+}  // namespace dpg

@@ -1,0 +1,63 @@
+#include "dpg/sample/sample.h"
+
+#include <torch/torch.h>
+
+#include "dpg/core/error.h"
+#include "dpg/sample/reverse_step.h"
+#include "dpg/tensor/convert.h"
+
+namespace dpg {
+
+void validate(const SampleOptions& o) {
+  check(o.sampler == "ddpm" || o.sampler == "ddim", "sampler \"", o.sampler, "\" is not one of ddpm, ddim");
+  check(o.steps >= 1, "steps = ", o.steps, " must be at least 1");
+  check(o.eta >= 0 && o.eta <= 1, "eta = ", o.eta, " must lie in [0, 1]");
+  check(o.height >= 0 && o.width >= 0, "the size ", o.width, "x", o.height, " must not be negative");
+}
+
+Schedule spaced_schedule(const Schedule& full, const std::string& spacing, int steps) {
+  check(steps >= 1 && steps <= full.steps(), "steps = ", steps, " must lie in 1 to ", full.steps());
+  if (spacing == "even") return full.respace(std::to_string(steps));
+  if (spacing.rfind("power:", 0) != 0) return full.respace(spacing);
+  const std::string number = spacing.substr(6);
+  std::size_t used = 0;
+  double power = 0;
+  try {
+    power = std::stod(number, &used);
+  } catch (const std::logic_error&) {
+    used = 0;
+  }
+  check(used == number.size() && used > 0 && power > 0, "spacing \"", spacing,
+        "\": after power: comes a positive number, e.g. power:1.5");
+  return full.respace_power(steps, power);
+}
+
+Tensor sample(const Prior& prior, const SampleOptions& options, const Rng& rng,
+              std::span<const std::uint32_t> images, const Observer& observer) {
+  validate(options);
+  const Schedule schedule = spaced_schedule(prior.schedule(), options.spacing, options.steps);
+  const int height = options.height > 0 ? options.height : prior.image_size();
+  const int width = options.width > 0 ? options.width : prior.image_size();
+  const auto noise_at = [&](std::uint32_t step) {
+    return normal_noise(rng, images, step, kSamplerNoise, {prior.channels(), height, width}, prior.device());
+  };
+  const bool ancestral = options.sampler == "ddpm";
+
+  Tensor x = noise_at(kBeforeFirstStep);
+  for (int i = schedule.steps() - 1; i >= 0; --i) {
+    const Denoised denoised = prior.denoise(x, schedule.timestep(i), Track::nothing);
+    const bool noisy = i > 0 && (ancestral || options.eta > 0);
+    const Tensor noise = noisy ? noise_at(static_cast<std::uint32_t>(i)) : Tensor();
+    if (ancestral) {
+      const auto variance = choose_variance(options.variance, denoised.variance_fraction.defined());
+      x = ddpm_step(schedule, i, x, denoised, variance, noise);
+    } else {
+      x = ddim_step(schedule, i, x, denoised, options.eta, noise);
+    }
+    const StepRecord record{schedule.steps() - i, schedule.steps(), schedule.timestep(i), denoised.x0};
+    if (observer && observer(record) == Next::stop) return denoised.x0;
+  }
+  return x;
+}
+
+}  // namespace dpg
