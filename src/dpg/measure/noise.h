@@ -1,4 +1,7 @@
 // Noise models: what n is in y = A(x) + n (or its generalisation), and the loss that belongs to it.
+//
+// Values are on the [-1, 1] range: gaussian:0.05 is 0.05 there, 0.025 on [0, 1]. Models whose strength
+// depends on the light (Poisson, speckle) see u = (value + 1) / 2, clamped to [0, 1].
 #pragma once
 
 #include <cstdint>
@@ -14,17 +17,22 @@ namespace dpg {
 class NoiseModel {
  public:
   virtual ~NoiseModel() = default;
-  // A noisy copy of the clean measurement; row i draws from stream (images[i], kBeforeFirstStep, kMeasurementNoise).
-  virtual Tensor corrupt(const Tensor& clean, const Rng& rng, std::span<const std::uint32_t> images) const = 0;
+  // A noisy copy of the clean measurement; row i draws from stream (images[i], kBeforeFirstStep,
+  // kMeasurementNoise).
+  virtual Tensor corrupt(const Tensor& clean, const Rng& rng,
+                         std::span<const std::uint32_t> images) const = 0;
   // The loss DPG and DPS use, per image: [N]. Gaussian: ||y - Ax||^2; Poisson: ||y - Ax||_1 (method.md).
   virtual Tensor misfit(const Tensor& y, const Tensor& prediction) const = 0;
-  // Standard deviation of one measurement on the [-1, 1] range (for Poisson and speckle: the mean level given y).
+  // Standard deviation of one measurement on the [-1, 1] range (for Poisson and speckle: the mean level given
+  // y). y may have any shape; noise_level() below hands over the observed entries only.
   virtual double level(const Tensor& y) const = 0;
-  virtual std::string spec() const = 0;  // "gaussian:0.05", "poisson:1", "none", ...
+  virtual std::string spec() const = 0;  // "gaussian:sigma=0.05", "poisson:rate=1,clip=yes", "none", ...
 };
 
 // "gaussian:0.05", "poisson:1", "salt-pepper:0.1", "speckle:0.1", "none".
 std::shared_ptr<const NoiseModel> make_noise(const std::string& spec);
+// The same, and "auto": Gaussian noise with the level that estimate_noise finds in y (mean over the batch).
+std::shared_ptr<const NoiseModel> make_noise(const std::string& spec, const Tensor& y);
 
 // The Gaussian sigma of a single picture (or batch, each its own), [N]: for users who don't know it.
 Tensor estimate_noise(const Tensor& image);
@@ -35,5 +43,13 @@ struct Measurement {
   std::shared_ptr<const Operator> A;
   std::shared_ptr<const NoiseModel> noise;
 };
+
+// y = A(x) with noise where A observes something; entries that A does not observe (a mask's holes) stay as A
+// left them.
+Measurement measure(std::shared_ptr<const Operator> A, std::shared_ptr<const NoiseModel> noise,
+                    const Tensor& x, std::uint64_t seed, std::span<const std::uint32_t> images);
+
+// The noise's level over the observed entries of y.
+double noise_level(const Measurement& measurement);
 
 }  // namespace dpg
