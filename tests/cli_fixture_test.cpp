@@ -28,7 +28,8 @@ TEST(ModelInfo, ReadsEveryFormat) {
     const Outcome outcome = run_dpg({"model", "info", kFixtures + file});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     expect_contains(outcome.out, format);
-    expect_contains(outcome.out, "217");  // tensors
+    expect_contains(outcome.out, "216");      // tensors
+    expect_contains(outcome.out, "1422278");  // parameters
   }
 }
 
