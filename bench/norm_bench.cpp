@@ -1,5 +1,5 @@
-// The fused norm kernels alone, per instruction set: time, and bytes moved (each input read and each output written
-// once per pass) per second.
+// The fused norm kernels alone, per instruction set: time, and bytes moved (each input read and each output
+// written once per pass) per second.
 #include <benchmark/benchmark.h>
 
 #include <vector>
@@ -26,7 +26,8 @@ void BM_Norm(benchmark::State& state, Isa isa, bool backward) {
   norm_forward(shape, parameters, x.data(), y.data(), statistics.data(), isa);
   for (auto _ : state) {
     if (backward)
-      norm_backward<T>(shape, parameters, x.data(), statistics.data(), dy.data(), nullptr, {y.data(), 64, nullptr}, isa);
+      norm_backward<T>(shape, parameters, x.data(), statistics.data(), dy.data(), nullptr,
+                       {y.data(), 64, nullptr}, isa);
     else
       norm_forward(shape, parameters, x.data(), y.data(), statistics.data(), isa);
     benchmark::ClobberMemory();
@@ -41,9 +42,11 @@ void register_all() {
     for (const bool backward : {false, true}) {
       const std::string suffix = std::string(backward ? "backward/" : "forward/") + isa_name(isa);
       benchmark::RegisterBenchmark(("BM_Norm/float/" + suffix).c_str(), BM_Norm<float>, isa, backward)
-          ->Unit(benchmark::kMicrosecond)->UseRealTime();
+          ->Unit(benchmark::kMicrosecond)
+          ->UseRealTime();
       benchmark::RegisterBenchmark(("BM_Norm/bf16/" + suffix).c_str(), BM_Norm<Bf16>, isa, backward)
-          ->Unit(benchmark::kMicrosecond)->UseRealTime();
+          ->Unit(benchmark::kMicrosecond)
+          ->UseRealTime();
     }
 }
 

@@ -2,13 +2,16 @@
 //
 //   build/release/bench/prior_bench            times on all cores (or OMP_NUM_THREADS)
 //
-// Counters: GFLOP/s counts the convolutions and attention products of one forward and one input-gradient pass;
-// "of floor" is time over the time those would take at the rate of the bare convolution in the same run.
+// Counters: GFLOP/s counts the convolutions and attention products of one forward and one input-gradient
+// pass; "of floor" is time over the time those would take at the rate of the bare convolution in the same
+// run.
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "dpg/prior/prior.h"
 
@@ -38,8 +41,8 @@ void BM_DenoisePullBack(benchmark::State& state, const std::string& precision, i
     const Denoised d = prior->denoise(x, 500, Track::gradient);
     benchmark::DoNotOptimize(d.pull_back(v).data_ptr());
   }
-  state.counters["GFLOP/s"] = benchmark::Counter(kNetworkGflop * batch * static_cast<double>(state.iterations()),
-                                                 benchmark::Counter::kIsRate);
+  state.counters["GFLOP/s"] = benchmark::Counter(
+      kNetworkGflop * batch * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
 void BM_Denoise(benchmark::State& state, const std::string& precision, int batch) {
@@ -48,8 +51,8 @@ void BM_Denoise(benchmark::State& state, const std::string& precision, int batch
   torch::manual_seed(1);
   const Tensor x = torch::randn({batch, 3, 128, 128});
   for (auto _ : state) benchmark::DoNotOptimize(prior->denoise(x, 500, Track::nothing).x0.data_ptr());
-  state.counters["GFLOP/s"] = benchmark::Counter(kNetworkGflop / 2 * batch * static_cast<double>(state.iterations()),
-                                                 benchmark::Counter::kIsRate);
+  state.counters["GFLOP/s"] = benchmark::Counter(
+      kNetworkGflop / 2 * batch * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
 // The network's most frequent convolution, alone: the rate this machine can reach.
@@ -58,20 +61,34 @@ void BM_Convolution(benchmark::State& state, torch::ScalarType type) {
   const torch::NoGradGuard no_grad;
   const auto channels_last = torch::MemoryFormat::ChannelsLast;
   const Tensor x = torch::randn({1, 128, 128, 128}).to(type).contiguous(channels_last);
-  const Tensor w = torch::randn({64, 128, 3, 3}).to(type).contiguous(channels_last), b = torch::randn({64}).to(type);
+  const Tensor w = torch::randn({64, 128, 3, 3}).to(type).contiguous(channels_last),
+               b = torch::randn({64}).to(type);
   for (auto _ : state) benchmark::DoNotOptimize(torch::conv2d(x, w, b, 1, 1).data_ptr());
   const double gflop = 2.0 * 128 * 64 * 9 * 128 * 128 * 1e-9;
   state.counters["GFLOP/s"] =
       benchmark::Counter(gflop * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
-BENCHMARK_CAPTURE(BM_Convolution, fp32, torch::kFloat)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(BM_Convolution, bf16, torch::kBFloat16)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(BM_DenoisePullBack, fp32, "fp32", 1)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(BM_DenoisePullBack, bf16, "bf16", 1)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(BM_DenoisePullBack, bf16_batch4, "bf16", 4)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(BM_Denoise, fp32, "fp32", 1)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(BM_Denoise, bf16, "bf16", 1)->Unit(benchmark::kMillisecond)->UseRealTime();
+// On a machine with other work the fastest run says most about the code.
+double fastest(const std::vector<double>& seconds) {
+  return *std::min_element(seconds.begin(), seconds.end());
+}
+
+void repeated(benchmark::internal::Benchmark* b) {
+  b->Unit(benchmark::kMillisecond)
+      ->UseRealTime()
+      ->Repetitions(9)
+      ->ReportAggregatesOnly()
+      ->ComputeStatistics("min", fastest);
+}
+
+BENCHMARK_CAPTURE(BM_Convolution, fp32, torch::kFloat)->Apply(repeated);
+BENCHMARK_CAPTURE(BM_Convolution, bf16, torch::kBFloat16)->Apply(repeated);
+BENCHMARK_CAPTURE(BM_DenoisePullBack, fp32, "fp32", 1)->Apply(repeated);
+BENCHMARK_CAPTURE(BM_DenoisePullBack, bf16, "bf16", 1)->Apply(repeated);
+BENCHMARK_CAPTURE(BM_DenoisePullBack, bf16_batch4, "bf16", 4)->Apply(repeated);
+BENCHMARK_CAPTURE(BM_Denoise, fp32, "fp32", 1)->Apply(repeated);
+BENCHMARK_CAPTURE(BM_Denoise, bf16, "bf16", 1)->Apply(repeated);
 
 }  // namespace
 }  // namespace dpg

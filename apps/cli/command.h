@@ -1,5 +1,5 @@
-// What the commands share. Each command is one file: add_xxx_command registers a subcommand whose callback does the
-// work and throws dpg::Error when it can't; main prints that one sentence and exits with 1.
+// What the commands share. Each command is one file: add_xxx_command registers a subcommand whose callback
+// does the work and throws dpg::Error when it can't; main prints that one sentence and exits with 1.
 #pragma once
 
 #include <CLI/App.hpp>

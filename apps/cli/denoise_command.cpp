@@ -30,7 +30,8 @@ double psnr(const Tensor& a, const Tensor& b) {
 
 void run(const Options& o) {
   const auto prior = load_prior(o.runtime);
-  check(o.t >= 0 && o.t < prior->schedule().steps(), "--t ", o.t, " is outside 0 to ", prior->schedule().steps() - 1);
+  check(o.t >= 0 && o.t < prior->schedule().steps(), "--t ", o.t, " is outside 0 to ",
+        prior->schedule().steps() - 1);
   const double abar = prior->schedule().alpha_bar()[static_cast<std::size_t>(o.t)];
   std::vector<Image> noisy_row, denoised_row, clean_row;
   for (std::size_t i = 0; i < o.inputs.size(); ++i) {
@@ -41,8 +42,8 @@ void run(const Options& o) {
                                       clean.sizes().slice(1), prior->device());
     const Tensor x_t = std::sqrt(abar) * clean + std::sqrt(1 - abar) * noise;
     const Tensor x0 = prior->denoise(x_t, o.t, Track::nothing).x0;
-    std::printf("%s: noisy %.2f dB, denoised %.2f dB\n", o.inputs[i].c_str(), psnr(x_t / std::sqrt(abar), clean),
-                psnr(x0, clean));
+    std::printf("%s: noisy %.2f dB, denoised %.2f dB\n", o.inputs[i].c_str(),
+                psnr(x_t / std::sqrt(abar), clean), psnr(x0, clean));
     noisy_row.push_back(to_image((x_t / std::sqrt(abar)).clamp(-1, 1)));
     denoised_row.push_back(to_image(x0));
     clean_row.push_back(clean_image);

@@ -35,10 +35,12 @@ void info(const std::string& file, const std::string& config_file, bool list_ten
   const StateDict checkpoint = StateDict::open(file);
   std::printf("file        %s\nformat      %s\ntensors     %zu\nparameters  %.1f M (%lld)\n", file.c_str(),
               format_name(checkpoint.format()), checkpoint.tensors().size(),
-              static_cast<double>(checkpoint.parameters()) / 1e6, static_cast<long long>(checkpoint.parameters()));
+              static_cast<double>(checkpoint.parameters()) / 1e6,
+              static_cast<long long>(checkpoint.parameters()));
   const Detection detection = detect_unet(names_and_shapes(checkpoint));
   if (!detection.config) {
-    std::printf("network     no diffusion U-Net of the guided-diffusion family: %s\n", detection.explanation.c_str());
+    std::printf("network     no diffusion U-Net of the guided-diffusion family: %s\n",
+                detection.explanation.c_str());
     print_tensors(checkpoint);
     return;
   }
@@ -51,7 +53,8 @@ void info(const std::string& file, const std::string& config_file, bool list_ten
     check_tensors(config, names_and_shapes(checkpoint), file);
     source = "read from " + sidecar.string() + ", agrees with the tensors";
   }
-  std::printf("network     %s\n", detection.known_as.empty() ? "guided-diffusion (ADM) U-Net" : detection.known_as.c_str());
+  std::printf("network     %s\n",
+              detection.known_as.empty() ? "guided-diffusion (ADM) U-Net" : detection.known_as.c_str());
   std::printf("%s (%s)\n", to_json(config).dump(1).c_str(), source.c_str());
   if (source[0] == 'd')
     for (const std::string& field : detection.undecided)
@@ -60,7 +63,8 @@ void info(const std::string& file, const std::string& config_file, bool list_ten
 }
 
 void convert(const std::string& input, const std::string& output, const std::string& dtype) {
-  check(std::filesystem::path(output).extension() == ".safetensors", "the output must end in .safetensors, not ", output);
+  check(std::filesystem::path(output).extension() == ".safetensors",
+        "the output must end in .safetensors, not ", output);
   check(dtype.empty() || dtype == "f16" || dtype == "bf16" || dtype == "f32", "--dtype ", dtype,
         " is not one of f16, bf16, f32");
   const auto wanted = dtype == "f16" ? torch::kHalf : dtype == "bf16" ? torch::kBFloat16 : torch::kFloat;
@@ -110,7 +114,8 @@ void forward(const ForwardOptions& o) {
     const auto file = load_tensors(o.cotangent);
     check(file.count("cotangent") == 1, o.cotangent, " has no tensor \"cotangent\"");
     const Tensor v = file.at("cotangent").to(output.device(), torch::kFloat);
-    check(v.sizes() == output.sizes(), "the cotangent has shape ", v.sizes(), ", the output ", output.sizes());
+    check(v.sizes() == output.sizes(), "the cotangent has shape ", v.sizes(), ", the output ",
+          output.sizes());
     results.emplace_back("input_gradient", torch::autograd::grad({output}, {x}, {v})[0]);
   }
   save_tensors(o.output, results, {{"precision", precision_name(prior->network().precision())}});
@@ -122,7 +127,8 @@ void add_info(CLI::App& model) {
     bool tensors = false;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* command = model.add_subcommand("info", "format, parameters, tensors and the detected architecture");
+  CLI::App* command =
+      model.add_subcommand("info", "format, parameters, tensors and the detected architecture");
   command->add_option("file", o->file, "checkpoint")->required();
   command->add_option("--config", o->config, "architecture JSON");
   command->add_flag("--tensors", o->tensors, "list every tensor");
@@ -144,7 +150,8 @@ void add_convert(CLI::App& model) {
 void add_forward(CLI::App& model) {
   auto o = std::make_shared<ForwardOptions>();
   CLI::App* command = model.add_subcommand("forward", "run the bare network on tensors, to check parity");
-  command->add_option("--in", o->input, "safetensors with x [N, C, H, W] and, without --t, t [N]")->required();
+  command->add_option("--in", o->input, "safetensors with x [N, C, H, W] and, without --t, t [N]")
+      ->required();
   command->add_option("--t", o->t, "time step for all images");
   command->add_option("--cotangent", o->cotangent, "safetensors with cotangent: also gives input_gradient");
   command->add_option("--out", o->output, "safetensors to write")->required();

@@ -41,8 +41,8 @@ void Progress::update(int done, int total, const std::string& note) {
   const int filled = kBarWidth * done / total;
   const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
   const std::string left = done > 0 ? clock_text(elapsed / done * (total - done)) : "?";
-  std::fprintf(stderr, "\r\033[K%s [%s] %d/%d, %s left%s%s", what_.c_str(), bar.c_str(), done, total, left.c_str(),
-               note.empty() ? "" : ", ", note.c_str());
+  std::fprintf(stderr, "\r\033[K%s [%s] %d/%d, %s left%s%s", what_.c_str(), bar.c_str(), done, total,
+               left.c_str(), note.empty() ? "" : ", ", note.c_str());
   std::fflush(stderr);
 }
 

@@ -23,8 +23,10 @@ int available_cores() {
 }  // namespace
 
 void add_runtime_options(CLI::App& command, RuntimeOptions& options) {
-  command.add_option("--model", options.model, "checkpoint: .pt, .pth, .safetensors (default: the bundled prior)");
-  command.add_option("--config", options.config, "architecture JSON (default: beside the checkpoint, or detected)");
+  command.add_option("--model", options.model,
+                     "checkpoint: .pt, .pth, .safetensors (default: the bundled prior)");
+  command.add_option("--config", options.config,
+                     "architecture JSON (default: beside the checkpoint, or detected)");
   command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--precision", options.precision, "auto, fp32 or bf16")->capture_default_str();
   command.add_option("--threads", options.threads, "CPU threads (default: all cores)");
@@ -36,7 +38,8 @@ torch::Device choose_device(const std::string& name) {
   if (name == "auto") return cuda ? torch::kCUDA : torch::kCPU;
   if (name == "cpu") return torch::kCPU;
   check(name.rfind("cuda", 0) == 0, "device \"", name, "\" is not one of auto, cpu, cuda, cuda:N");
-  check(cuda, "--device ", name, ": no usable GPU (none in the machine, a driver too old, or a build without CUDA); ",
+  check(cuda, "--device ", name,
+        ": no usable GPU (none in the machine, a driver too old, or a build without CUDA); ",
         "use --device cpu");
   try {
     const torch::Device device(name);

@@ -10,11 +10,11 @@
 namespace dpg::cli {
 
 struct RuntimeOptions {
-  std::string model;                // empty: the bundled prior
-  std::string config;               // architecture JSON; empty: sidecar or detection
-  std::string device = "auto";      // auto, cpu, cuda, cuda:N
-  std::string precision = "auto";   // auto, fp32, bf16
-  int threads = 0;                  // 0: all cores
+  std::string model;               // empty: the bundled prior
+  std::string config;              // architecture JSON; empty: sidecar or detection
+  std::string device = "auto";     // auto, cpu, cuda, cuda:N
+  std::string precision = "auto";  // auto, fp32, bf16
+  int threads = 0;                 // 0: all cores
   int label = NetworkPrior::kNoLabel;
 };
 

@@ -73,7 +73,8 @@ void add_sample_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--eta", o->sample.eta, "ddim: 0 deterministic to 1")->capture_default_str();
   command->add_option("--seed", o->seed, "seed")->capture_default_str();
-  command->add_option("--batch", o->batch, "samples drawn at once; does not change them")->capture_default_str();
+  command->add_option("--batch", o->batch, "samples drawn at once; does not change them")
+      ->capture_default_str();
   command->add_option("--columns", o->columns, "columns of the grid");
   command->add_option("--size", o->size, "side in pixels (default: the prior's)");
   add_runtime_options(*command, o->runtime);

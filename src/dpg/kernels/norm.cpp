@@ -7,8 +7,8 @@ namespace dpg::kernels {
 namespace {
 
 void check_shape(const NormShape& s, const NormParameters& p) {
-  check(s.groups > 0 && s.channels % s.groups == 0, "group norm: ", s.channels, " channels do not split into ",
-        s.groups, " groups");
+  check(s.groups > 0 && s.channels % s.groups == 0, "group norm: ", s.channels,
+        " channels do not split into ", s.groups, " groups");
   check((p.scale == nullptr) == (p.shift == nullptr), "group norm: scale and shift come together");
 }
 
@@ -28,8 +28,8 @@ void norm_forward(const NormShape& s, const NormParameters& p, const T* x, T* y,
 }
 
 template <class T>
-void norm_backward(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, const T* dy,
-                   const T* add, const NormGradient<T>& dx, Isa isa) {
+void norm_backward(const NormShape& s, const NormParameters& p, const T* x, const float* statistics,
+                   const T* dy, const T* add, const NormGradient<T>& dx, Isa isa) {
   check_shape(s, p);
   check(dx.first != nullptr && dx.first_channels > 0 && dx.first_channels <= s.channels &&
             (dx.second != nullptr) == (dx.first_channels < s.channels),

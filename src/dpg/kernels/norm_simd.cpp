@@ -1,5 +1,5 @@
-// The norm kernels, written as plain loops over channels that the compiler vectorises for each instruction set.
-// Threads split the pixels of one image: at batch 1 that is the only parallelism there is.
+// The norm kernels, written as plain loops over channels that the compiler vectorises for each instruction
+// set. Threads split the pixels of one image: at batch 1 that is the only parallelism there is.
 #include "dpg/kernels/norm_simd.h"
 
 #include <algorithm>
@@ -10,9 +10,15 @@
 namespace dpg::kernels::simd::DPG_SIMD {
 namespace {
 
-inline float load(float v) { return v; }
-inline float load(Bf16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
-inline void store(float* p, float v) { *p = v; }
+inline float load(float v) {
+  return v;
+}
+inline float load(Bf16 v) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16);
+}
+inline void store(float* p, float v) {
+  *p = v;
+}
 inline void store(Bf16* p, float v) {
   // Round to nearest even. A NaN must stay a NaN: rounding could carry it into infinity or zero.
   const auto bits = std::bit_cast<std::uint32_t>(v);
@@ -48,10 +54,12 @@ inline float exp_fast(float x) {
 }
 
 // A NaN has to come out as a NaN: min and max above would hide it, but z * sigmoid brings it back.
-inline float sigmoid(float z) { return 1.0f / (1.0f + exp_fast(-z)); }
+inline float sigmoid(float z) {
+  return 1.0f / (1.0f + exp_fast(-z));
+}
 
-// Pixels are cut into this many chunks, whatever the number of threads, and partial sums are added in chunk order:
-// the result does not depend on the thread count.
+// Pixels are cut into this many chunks, whatever the number of threads, and partial sums are added in chunk
+// order: the result does not depend on the thread count.
 constexpr std::int64_t kChunks = 64;
 
 struct Chunk {
@@ -87,8 +95,8 @@ Affine fold(const NormShape& s, const NormParameters& p, std::int64_t image, con
   return f;
 }
 
-// Mean and 1/sqrt(var) of each group. Sums are taken about the first pixel's values: a plain sum of squares loses
-// the variance when the mean is large.
+// Mean and 1/sqrt(var) of each group. Sums are taken about the first pixel's values: a plain sum of squares
+// loses the variance when the mean is large.
 template <class T>
 void compute_statistics(const NormShape& s, const T* x, float* statistics) {
   const std::int64_t C = s.channels, width = C / s.groups;
@@ -158,7 +166,8 @@ inline float slope(float z) {
   return mul_add(g * z, 1.0f - g, g);
 }
 
-// dx = a*dz + (k1 + k2*x) with, per group of n elements and w = dz * gamma * (1 + scale), xhat = (x - mean) * rstd:
+// dx = a*dz + (k1 + k2*x) with, per group of n elements and w = dz * gamma * (1 + scale), xhat = (x - mean) *
+// rstd:
 //   dx = rstd * (w - sum(w)/n - xhat * sum(w*xhat)/n).
 struct GradientTerms {
   Affine f;
@@ -259,8 +268,8 @@ void forward_all(const NormShape& s, const NormParameters& p, const T* x, T* y, 
 }
 
 template <bool Silu, class T>
-void backward_all(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, const T* dy,
-                  const T* add, const NormGradient<T>& dx) {
+void backward_all(const NormShape& s, const NormParameters& p, const T* x, const float* statistics,
+                  const T* dy, const T* add, const NormGradient<T>& dx) {
   for (std::int64_t image = 0; image < s.images; ++image) {
     const std::int64_t o = image * s.pixels * s.channels;
     const float* own = statistics + image * s.groups * 2;
@@ -275,9 +284,10 @@ void backward_all(const NormShape& s, const NormParameters& p, const T* x, const
 }
 
 template <class T>
-void backward_any(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, const T* dy,
-                  const T* add, const NormGradient<T>& dx) {
-  s.silu ? backward_all<true>(s, p, x, statistics, dy, add, dx) : backward_all<false>(s, p, x, statistics, dy, add, dx);
+void backward_any(const NormShape& s, const NormParameters& p, const T* x, const float* statistics,
+                  const T* dy, const T* add, const NormGradient<T>& dx) {
+  s.silu ? backward_all<true>(s, p, x, statistics, dy, add, dx)
+         : backward_all<false>(s, p, x, statistics, dy, add, dx);
 }
 
 }  // namespace
@@ -288,12 +298,12 @@ void forward(const NormShape& s, const NormParameters& p, const float* x, float*
 void forward(const NormShape& s, const NormParameters& p, const Bf16* x, Bf16* y, float* statistics) {
   forward_all(s, p, x, y, statistics);
 }
-void backward(const NormShape& s, const NormParameters& p, const float* x, const float* statistics, const float* dy,
-              const float* add, const NormGradient<float>& dx) {
+void backward(const NormShape& s, const NormParameters& p, const float* x, const float* statistics,
+              const float* dy, const float* add, const NormGradient<float>& dx) {
   backward_any(s, p, x, statistics, dy, add, dx);
 }
-void backward(const NormShape& s, const NormParameters& p, const Bf16* x, const float* statistics, const Bf16* dy,
-              const Bf16* add, const NormGradient<Bf16>& dx) {
+void backward(const NormShape& s, const NormParameters& p, const Bf16* x, const float* statistics,
+              const Bf16* dy, const Bf16* add, const NormGradient<Bf16>& dx) {
   backward_any(s, p, x, statistics, dy, add, dx);
 }
 

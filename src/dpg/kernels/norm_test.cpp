@@ -1,4 +1,5 @@
-// The fused kernels against a plain double-precision reference and finite differences, for each instruction set.
+// The fused kernels against a plain double-precision reference and finite differences, for each instruction
+// set.
 #include "dpg/kernels/norm.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ struct Problem {
   std::vector<float> x, dy, gamma, beta, scale, shift;
 
   NormParameters parameters() const {
-    return {gamma.data(), beta.data(), scale_shift ? scale.data() : nullptr, scale_shift ? shift.data() : nullptr};
+    return {gamma.data(), beta.data(), scale_shift ? scale.data() : nullptr,
+            scale_shift ? shift.data() : nullptr};
   }
 };
 
@@ -52,7 +54,8 @@ std::vector<double> reference_forward(const Problem& p, const std::vector<double
     for (std::int64_t g = 0; g < s.groups; ++g) {
       const auto each = [&](auto&& visit) {
         for (std::int64_t i = 0; i < s.pixels; ++i)
-          for (std::int64_t c = g * width; c < (g + 1) * width; ++c) visit((n * s.pixels + i) * s.channels + c, c);
+          for (std::int64_t c = g * width; c < (g + 1) * width; ++c)
+            visit((n * s.pixels + i) * s.channels + c, c);
       };
       double mean = 0, variance = 0;
       const double count = static_cast<double>(s.pixels * width);
@@ -80,7 +83,8 @@ std::vector<Isa> supported() {
   return all;
 }
 
-std::vector<Bf16> to_bf16(std::vector<float>& values) {  // rounds `values` too, so that both see the same numbers
+std::vector<Bf16> to_bf16(
+    std::vector<float>& values) {  // rounds `values` too, so that both see the same numbers
   std::vector<Bf16> out;
   for (float& v : values) {
     const auto bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16);
@@ -89,7 +93,9 @@ std::vector<Bf16> to_bf16(std::vector<float>& values) {  // rounds `values` too,
   }
   return out;
 }
-float from_bf16(Bf16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
+float from_bf16(Bf16 v) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16);
+}
 
 constexpr const float* no_add = nullptr;
 constexpr const Bf16* no_add16 = nullptr;
@@ -107,7 +113,8 @@ TEST(Norm, ForwardEqualsDefinition) {
       std::vector<float> y(p.x.size(), std::nanf("")), statistics(p.shape.images * p.shape.groups * 2);
       norm_forward(p.shape, p.parameters(), p.x.data(), y.data(), statistics.data(), isa);
       for (std::size_t i = 0; i < y.size(); ++i)
-        ASSERT_NEAR(y[i], expected[i], 2e-4 + 2e-4 * std::abs(expected[i])) << isa_name(isa) << " round " << round;
+        ASSERT_NEAR(y[i], expected[i], 2e-4 + 2e-4 * std::abs(expected[i]))
+            << isa_name(isa) << " round " << round;
     }
   }
 }
@@ -120,7 +127,8 @@ TEST(Norm, BackwardEqualsFiniteDifferencesOfTheDefinition) {
     for (Isa isa : supported()) {
       std::vector<float> y(p.x.size()), statistics(p.shape.images * p.shape.groups * 2), dx(p.x.size());
       norm_forward(p.shape, p.parameters(), p.x.data(), y.data(), statistics.data(), isa);
-      norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), no_add, whole(p, dx), isa);
+      norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), no_add, whole(p, dx),
+                    isa);
       for (int probe = 0; probe < 6; ++probe) {
         const std::size_t j = std::uniform_int_distribution<std::size_t>(0, x.size() - 1)(gen);
         const double h = 1e-5, kept = x[j];
@@ -142,12 +150,14 @@ TEST(Norm, Bf16IsFloatRoundedOnce) {
     Problem p = make_problem(gen, true, round % 2 == 0);
     const auto x16 = to_bf16(p.x), dy16 = to_bf16(p.dy);
     const std::size_t n = p.x.size();
-    std::vector<float> y(n), dx(n), statistics(p.shape.images * p.shape.groups * 2), statistics16 = statistics;
+    std::vector<float> y(n), dx(n), statistics(p.shape.images * p.shape.groups * 2),
+        statistics16 = statistics;
     std::vector<Bf16> y16(n), dx16(n);
     norm_forward(p.shape, p.parameters(), p.x.data(), y.data(), statistics.data());
     norm_forward(p.shape, p.parameters(), x16.data(), y16.data(), statistics16.data());
     norm_backward(p.shape, p.parameters(), p.x.data(), statistics.data(), p.dy.data(), no_add, whole(p, dx));
-    norm_backward(p.shape, p.parameters(), x16.data(), statistics16.data(), dy16.data(), no_add16, whole(p, dx16));
+    norm_backward(p.shape, p.parameters(), x16.data(), statistics16.data(), dy16.data(), no_add16,
+                  whole(p, dx16));
     EXPECT_EQ(statistics, statistics16);
     for (std::size_t i = 0; i < n; ++i) {
       ASSERT_LE(std::abs(from_bf16(y16[i]) - y[i]), std::abs(y[i]) / 256 + 1e-30f);

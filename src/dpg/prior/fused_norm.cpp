@@ -9,10 +9,13 @@ namespace {
 
 constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
 
-const float* pointer_or_null(const Tensor& t) { return t.defined() ? t.data_ptr<float>() : nullptr; }
+const float* pointer_or_null(const Tensor& t) {
+  return t.defined() ? t.data_ptr<float>() : nullptr;
+}
 
 kernels::NormParameters pointers(const NormConstants& c) {
-  return {c.gamma.data_ptr<float>(), c.beta.data_ptr<float>(), pointer_or_null(c.scale), pointer_or_null(c.shift)};
+  return {c.gamma.data_ptr<float>(), c.beta.data_ptr<float>(), pointer_or_null(c.scale),
+          pointer_or_null(c.shift)};
 }
 
 kernels::NormShape shape_of(const Tensor& x, bool silu) {
@@ -61,24 +64,28 @@ Tensor norm_forward(const Tensor& x, const NormConstants& constants, Tensor& sta
   statistics = torch::empty({x.size(0), kNormGroups, 2});
   with_element(x, [&](auto element) {
     using E = decltype(element);
-    kernels::norm_forward(shape_of(x, constants.silu), pointers(constants), static_cast<const E*>(x.data_ptr()),
-                          static_cast<E*>(y.data_ptr()), statistics.data_ptr<float>());
+    kernels::norm_forward(shape_of(x, constants.silu), pointers(constants),
+                          static_cast<const E*>(x.data_ptr()), static_cast<E*>(y.data_ptr()),
+                          statistics.data_ptr<float>());
   });
   return y;
 }
 
-std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& constants, const Tensor& statistics,
-                                        const Tensor& dy, const Tensor& add, std::int64_t first_channels) {
+std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& constants,
+                                        const Tensor& statistics, const Tensor& dy, const Tensor& add,
+                                        std::int64_t first_channels) {
   const Tensor dy_rows = dy.contiguous(kChannelsLast);
   const Tensor add_rows = add.defined() ? add.contiguous(kChannelsLast) : add;
   const std::int64_t rest = x.size(1) - first_channels;
-  std::pair<Tensor, Tensor> dx{empty_with_channels(x, first_channels), rest > 0 ? empty_with_channels(x, rest) : Tensor()};
+  std::pair<Tensor, Tensor> dx{empty_with_channels(x, first_channels),
+                               rest > 0 ? empty_with_channels(x, rest) : Tensor()};
   with_element(x, [&](auto element) {
     using E = decltype(element);
     const kernels::NormGradient<E> parts{static_cast<E*>(dx.first.data_ptr()), first_channels,
                                          rest > 0 ? static_cast<E*>(dx.second.data_ptr()) : nullptr};
-    kernels::norm_backward(shape_of(x, constants.silu), pointers(constants), static_cast<const E*>(x.data_ptr()),
-                           statistics.data_ptr<float>(), static_cast<const E*>(dy_rows.data_ptr()),
+    kernels::norm_backward(shape_of(x, constants.silu), pointers(constants),
+                           static_cast<const E*>(x.data_ptr()), statistics.data_ptr<float>(),
+                           static_cast<const E*>(dy_rows.data_ptr()),
                            add_rows.defined() ? static_cast<const E*>(add_rows.data_ptr()) : nullptr, parts);
   });
   return dx;

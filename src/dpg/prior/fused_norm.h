@@ -12,8 +12,8 @@ using torch::Tensor;
 inline constexpr std::int64_t kNormGroups = 32;
 inline constexpr float kNormEps = 1e-5f;
 
-// What one norm holds constant: no gradient flows to these. gamma, beta: [C]; scale, shift: [N, C] or undefined;
-// all float and contiguous.
+// What one norm holds constant: no gradient flows to these. gamma, beta: [C]; scale, shift: [N, C] or
+// undefined; all float and contiguous.
 struct NormConstants {
   Tensor gamma, beta, scale, shift;
   bool silu = true;
@@ -24,10 +24,11 @@ bool fused_norm_available(const Tensor& x);
 
 // The bare passes. x and dy: channels last. `statistics` is filled by the forward pass.
 Tensor norm_forward(const Tensor& x, const NormConstants& constants, Tensor& statistics);
-// The gradient with respect to x, plus `add` when defined, cut after `first_channels` channels; the second part is
-// undefined when there is none.
-std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& constants, const Tensor& statistics,
-                                        const Tensor& dy, const Tensor& add, std::int64_t first_channels);
+// The gradient with respect to x, plus `add` when defined, cut after `first_channels` channels; the second
+// part is undefined when there is none.
+std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& constants,
+                                        const Tensor& statistics, const Tensor& dy, const Tensor& add,
+                                        std::int64_t first_channels);
 
 // Differentiable with respect to x.
 Tensor fused_norm(const Tensor& x, const NormConstants& constants);

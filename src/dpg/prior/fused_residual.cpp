@@ -12,8 +12,10 @@ constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
 // The block's parts as one call uses them. Shared tensors: copying is cheap.
 struct Constants {
   NormConstants in_norm, out_norm;
-  Tensor in_weight, in_bias, out_weight, out_bias, skip_weight, skip_bias;  // skip: undefined for the identity
-  Tensor added_embedding;  // without scale-shift: [N, C, 1, 1], added before the second norm
+  Tensor in_weight, in_bias, out_weight, out_bias, skip_weight,
+      skip_bias;                   // skip: undefined for the identity
+  UpsampledConvolution upsampled;  // the first convolution when `how` is up
+  Tensor added_embedding;          // without scale-shift: [N, C, 1, 1], added before the second norm
   Resample how;
 };
 
@@ -22,9 +24,15 @@ Constants constants_of(const ResidualBlock& block, const Tensor& silu_of_embeddi
   const Tensor e = block.embedding(silu_of_embedding);
   Constants c{{block.in_norm.gamma, block.in_norm.beta, {}, {}, true},
               {block.out_norm.gamma, block.out_norm.beta, {}, {}, true},
-              block.in_conv.weight, block.in_conv.bias, block.out_conv.weight, block.out_conv.bias,
-              block.skip ? block.skip->weight : Tensor(), block.skip ? block.skip->bias : Tensor(),
-              {}, block.how};
+              block.in_conv.weight,
+              block.in_conv.bias,
+              block.out_conv.weight,
+              block.out_conv.bias,
+              block.skip ? block.skip->weight : Tensor(),
+              block.skip ? block.skip->bias : Tensor(),
+              block.upsampled,
+              {},
+              block.how};
   if (block.scale_shift) {
     const auto parts = e.chunk(2, 1);
     c.out_norm.scale = parts[0].contiguous();
@@ -39,13 +47,14 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return torch::conv2d(x, weight, bias, 1, weight.size(2) / 2);
 }
 
-// The input gradient alone. It depends on the input's shape, not on its values, so the input need not be kept: an
-// unfilled tensor of that shape stands in for it.
+// The input gradient alone. It depends on the input's shape, not on its values, so the input need not be
+// kept: an unfilled tensor of that shape stands in for it.
 Tensor convolve_backward(const Tensor& gradient, const Tensor& weight) {
   const auto pad = weight.size(2) / 2;
   const Tensor input = torch::empty({gradient.size(0), weight.size(1), gradient.size(2), gradient.size(3)},
                                     gradient.options(), kChannelsLast);
-  return std::get<0>(torch::convolution_backward(gradient, input, weight, c10::nullopt, {1, 1}, {pad, pad}, {1, 1},
+  return std::get<0>(torch::convolution_backward(gradient, input, weight, c10::nullopt, {1, 1}, {pad, pad},
+                                                 {1, 1},
                                                  /*transposed=*/false, {0, 0}, 1, {true, false, false}));
 }
 
@@ -69,7 +78,9 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
     const Tensor in = encoder ? torch::cat({x, *encoder}, 1) : x;
     Tensor in_statistics, out_statistics;
     const Tensor h = [&] {
-      Tensor conv = convolve(resample(norm_forward(in, c.in_norm, in_statistics), c.how), c.in_weight, c.in_bias);
+      const Tensor normed = norm_forward(in, c.in_norm, in_statistics);
+      Tensor conv = c.how == Resample::up ? c.upsampled.forward(normed, c.in_bias)
+                                          : convolve(resample(normed, c.how), c.in_weight, c.in_bias);
       return c.added_embedding.defined() ? conv.add_(c.added_embedding) : conv;
     }();
     Tensor out = convolve(norm_forward(h, c.out_norm, out_statistics), c.out_weight, c.out_bias);
@@ -77,8 +88,9 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
     out.add_(c.skip_weight.defined() ? convolve(straight, c.skip_weight, c.skip_bias) : straight);
 
     context->save_for_backward({in, in_statistics, h, out_statistics, c.in_norm.gamma, c.in_norm.beta,
-                                c.out_norm.gamma, c.out_norm.beta, c.out_norm.scale, c.out_norm.shift, c.in_weight,
-                                c.out_weight, c.skip_weight});
+                                c.out_norm.gamma, c.out_norm.beta, c.out_norm.scale, c.out_norm.shift,
+                                c.how == Resample::up ? c.upsampled.strided : c.in_weight, c.out_weight,
+                                c.skip_weight});
     context->saved_data["how"] = static_cast<std::int64_t>(c.how);
     context->saved_data["first_channels"] = x.size(1);
     return out;
@@ -97,8 +109,10 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
     const Tensor g = gradients[0].contiguous(kChannelsLast);
     const Tensor dh =
         norm_backward(h, out_norm, out_statistics, convolve_backward(g, out_weight), {}, h.size(1)).first;
-    const Tensor along_body = resample_backward(convolve_backward(dh, in_weight), how);
-    const Tensor along_skip = resample_backward(skip_weight.defined() ? convolve_backward(g, skip_weight) : g, how);
+    const Tensor along_body = how == Resample::up ? UpsampledConvolution::backward(dh, in_weight)
+                                                  : resample_backward(convolve_backward(dh, in_weight), how);
+    const Tensor along_skip =
+        resample_backward(skip_weight.defined() ? convolve_backward(g, skip_weight) : g, how);
     auto [dx, d_encoder] = norm_backward(in, in_norm, in_statistics, along_body, along_skip, first_channels);
     return {dx, d_encoder, Tensor()};
   }
@@ -108,7 +122,8 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
 
 Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
                       const Tensor& silu_of_embedding) {
-  const auto second = encoder.defined() ? c10::optional<Tensor>(encoder.contiguous(kChannelsLast)) : c10::nullopt;
+  const auto second =
+      encoder.defined() ? c10::optional<Tensor>(encoder.contiguous(kChannelsLast)) : c10::nullopt;
   return FusedResidual::apply(x.contiguous(kChannelsLast), second,
                               constants_of(block, silu_of_embedding, x.scalar_type()));
 }

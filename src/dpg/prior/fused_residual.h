@@ -1,6 +1,6 @@
-// A residual block with a hand-written reverse pass, for the CPU. Against the same block under autograd it keeps two
-// activations instead of five, never writes the gradient of the concatenation whole, and adds the skip connection's
-// gradient in the pass that the norm makes anyway.
+// A residual block with a hand-written reverse pass, for the CPU. Against the same block under autograd it
+// keeps two activations instead of five, never writes the gradient of the concatenation whole, and adds the
+// skip connection's gradient in the pass that the norm makes anyway.
 #pragma once
 
 #include "dpg/prior/layers.h"

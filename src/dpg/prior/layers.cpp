@@ -12,15 +12,16 @@ namespace {
 
 constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
 
-std::optional<Convolution> optional_convolution(const WeightSource& weights, const std::string& name, bool present,
-                                                torch::ScalarType type) {
+std::optional<Convolution> optional_convolution(const WeightSource& weights, const std::string& name,
+                                                bool present, torch::ScalarType type) {
   if (!present) return std::nullopt;
   return Convolution(weights, name, type);
 }
 
 }  // namespace
 
-Convolution::Convolution(const WeightSource& weights, const std::string& name, torch::ScalarType type, int stride_)
+Convolution::Convolution(const WeightSource& weights, const std::string& name, torch::ScalarType type,
+                         int stride_)
     : weight(weights(name + ".weight").to(type).contiguous(kChannelsLast)),
       bias(weights(name + ".bias").to(type)),
       stride(stride_) {}
@@ -32,7 +33,9 @@ Tensor Convolution::operator()(const Tensor& x) const {
 Linear::Linear(const WeightSource& weights, const std::string& name)
     : weight(weights(name + ".weight").to(torch::kFloat)), bias(weights(name + ".bias").to(torch::kFloat)) {}
 
-Tensor Linear::operator()(const Tensor& x) const { return torch::linear(x, weight, bias); }
+Tensor Linear::operator()(const Tensor& x) const {
+  return torch::linear(x, weight, bias);
+}
 
 Normalisation::Normalisation(const WeightSource& weights, const std::string& name)
     : gamma(weights(name + ".weight").to(torch::kFloat).contiguous()),
@@ -62,8 +65,8 @@ Tensor resample(const Tensor& x, Resample how) {
   return x;
 }
 
-ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift_, Resample how_,
-                             bool has_skip_convolution, torch::ScalarType type)
+ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift_,
+                             Resample how_, bool has_skip_convolution, torch::ScalarType type)
     : in_norm(weights, name + ".in_layers.0"),
       out_norm(weights, name + ".out_layers.0"),
       in_conv(weights, name + ".in_layers.2", type),
@@ -71,14 +74,18 @@ ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& nam
       embedding(weights, name + ".emb_layers.1"),
       skip(optional_convolution(weights, name + ".skip_connection", has_skip_convolution, type)),
       scale_shift(scale_shift_),
-      how(how_) {}
+      how(how_) {
+  if (how == Resample::up) upsampled = UpsampledConvolution(weights(name + ".in_layers.2.weight"), type);
+}
 
-Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder) const {
+Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& silu_of_embedding,
+                                 const Tensor& encoder) const {
   if (fused_norm_available(x)) return fused_residual(*this, x, encoder, silu_of_embedding);
   return reference(x, silu_of_embedding, encoder);
 }
 
-Tensor ResidualBlock::reference(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder) const {
+Tensor ResidualBlock::reference(const Tensor& x, const Tensor& silu_of_embedding,
+                                const Tensor& encoder) const {
   const Tensor in = encoder.defined() ? torch::cat({x, encoder}, 1) : x;
   Tensor h = in_conv(resample(in_norm.reference(in, /*silu=*/true), how));
   const Tensor e = embedding(silu_of_embedding);
@@ -92,8 +99,8 @@ Tensor ResidualBlock::reference(const Tensor& x, const Tensor& silu_of_embedding
   return out_conv(h) + (skip ? (*skip)(straight) : straight);
 }
 
-AttentionBlock::AttentionBlock(const WeightSource& weights, const std::string& name, int heads, bool new_order,
-                               torch::ScalarType type)
+AttentionBlock::AttentionBlock(const WeightSource& weights, const std::string& name, int heads,
+                               bool new_order, torch::ScalarType type)
     : norm_(weights, name + ".norm"),
       qkv_weight_(weights(name + ".qkv.weight").to(type).flatten(1)),
       qkv_bias_(weights(name + ".qkv.bias").to(type)),
@@ -108,7 +115,8 @@ Tensor AttentionBlock::operator()(const Tensor& x) const {
   // Channels last makes [N, pixels, C] a view.
   const auto as_rows = [&](const Tensor& t) { return t.permute({0, 2, 3, 1}).reshape({n, pixels, c}); };
   const Tensor qkv = torch::linear(as_rows(norm_(x, /*silu=*/false)), qkv_weight_, qkv_bias_);
-  // The 3C channels are (q, k, v) per head in the old order, heads per q, k, v in the new one: [3][N, heads, pixels, w].
+  // The 3C channels are (q, k, v) per head in the old order, heads per q, k, v in the new one: [3][N, heads,
+  // pixels, w].
   const auto parts = (new_order_ ? qkv.view({n, pixels, 3, heads_, head_width}).permute({2, 0, 3, 1, 4})
                                  : qkv.view({n, pixels, heads_, 3, head_width}).permute({3, 0, 2, 1, 4}))
                          .unbind();

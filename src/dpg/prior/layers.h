@@ -1,5 +1,5 @@
-// The U-Net's layers. Weights are tensors that never change and need no gradient; a layer is a plain value that holds
-// them. Activations are channels last, in the precision of the network; inputs [N, C, H, W].
+// The U-Net's layers. Weights are tensors that never change and need no gradient; a layer is a plain value
+// that holds them. Activations are channels last, in the precision of the network; inputs [N, C, H, W].
 #pragma once
 
 #include <torch/types.h>
@@ -7,6 +7,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+
+#include "dpg/prior/upsampled_convolution.h"
 
 namespace dpg {
 
@@ -35,15 +37,16 @@ struct Normalisation {
   Normalisation(const WeightSource& weights, const std::string& name);
   // scale, shift: [N, C] float, both or neither.
   Tensor operator()(const Tensor& x, bool silu, const Tensor& scale = {}, const Tensor& shift = {}) const;
-  // The same by plain torch operations: the reference for tests, and the path for devices without a fused kernel.
+  // The same by plain torch operations: the reference for tests, and the path for devices without a fused
+  // kernel.
   Tensor reference(const Tensor& x, bool silu, const Tensor& scale = {}, const Tensor& shift = {}) const;
 };
 
 enum class Resample { none, down, up };
 Tensor resample(const Tensor& x, Resample how);  // average of 2x2, or each pixel doubled
 
-// h = conv(silu(norm(x))), then conv(silu(norm(h) * (1 + scale) + shift)), plus x; scale and shift come from the time
-// embedding. Without scale-shift the embedding is added to h before the second norm.
+// h = conv(silu(norm(x))), then conv(silu(norm(h) * (1 + scale) + shift)), plus x; scale and shift come from
+// the time embedding. Without scale-shift the embedding is added to h before the second norm.
 struct ResidualBlock {
   Normalisation in_norm, out_norm;
   Convolution in_conv, out_conv;
@@ -51,10 +54,12 @@ struct ResidualBlock {
   std::optional<Convolution> skip;
   bool scale_shift;
   Resample how;
+  UpsampledConvolution upsampled;  // in_conv for `how` = up; empty otherwise
 
   ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift, Resample how,
                 bool has_skip_convolution, torch::ScalarType type);
-  // `encoder`, when defined, is concatenated to x. On the CPU by fused_residual.h, elsewhere by the reference.
+  // `encoder`, when defined, is concatenated to x. On the CPU by fused_residual.h, elsewhere by the
+  // reference.
   Tensor operator()(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder = {}) const;
   // Plain torch operations under autograd.
   Tensor reference(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder = {}) const;

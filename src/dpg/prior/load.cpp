@@ -22,7 +22,8 @@ UNetConfig config_from_file(const std::string& file) {
 
 }  // namespace
 
-UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& file, const std::string& config_file) {
+UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& file,
+                             const std::string& config_file) {
   if (!config_file.empty()) return config_from_file(config_file);
   const fs::path sidecar = fs::path(file).replace_extension(".json");
   if (sidecar != fs::path(file) && fs::exists(sidecar)) return config_from_file(sidecar.string());
@@ -34,7 +35,8 @@ UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& fil
   if (!detection.undecided.empty()) {
     std::string fields;
     for (const std::string& field : detection.undecided) fields += (fields.empty() ? "" : ", ") + field;
-    fail(file, ": tensor shapes do not tell ", fields, "; put them into ", sidecar.string(), " or give --config");
+    fail(file, ": tensor shapes do not tell ", fields, "; put them into ", sidecar.string(),
+         " or give --config");
   }
   return *detection.config;
 }
@@ -53,7 +55,8 @@ std::string bundled_prior_path() {
   if (const char* chosen = std::getenv("DPG_PRIOR")) places.emplace_back(chosen);
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!ignored) places.push_back(program.parent_path().parent_path() / "share" / "dpg" / "priors" / "faces128.pt");
+  if (!ignored)
+    places.push_back(program.parent_path().parent_path() / "share" / "dpg" / "priors" / "faces128.pt");
   places.emplace_back(DPG_BUNDLED_PRIOR);
   for (const fs::path& place : places)
     if (fs::exists(place)) return place.string();

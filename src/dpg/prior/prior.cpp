@@ -28,7 +28,8 @@ NetworkPrior::NetworkPrior(std::shared_ptr<const UNet> network, int label)
       label_(label) {
   const int classes = network_->config().num_classes;
   check(label == kNoLabel || (label >= 0 && label < classes), "class ", label,
-        classes > 0 ? str(" is outside 0 to ", classes - 1) : std::string(": this prior is not class-conditional"));
+        classes > 0 ? str(" is outside 0 to ", classes - 1)
+                    : std::string(": this prior is not class-conditional"));
 }
 
 Denoised NetworkPrior::denoise(const Tensor& x_t, int t, Track track) const {
@@ -75,7 +76,8 @@ Tensor GaussianPrior::covariance() const {
   return eigenvectors_.matmul(eigenvalues_.unsqueeze(1) * eigenvectors_.t());
 }
 
-// With S = Q diag(s) Q^T: E[x0 | x_t] = m + J (x_t - sqrt(abar) m), J = Q diag(sqrt(abar) s / (abar s + 1-abar)) Q^T.
+// With S = Q diag(s) Q^T: E[x0 | x_t] = m + J (x_t - sqrt(abar) m), J = Q diag(sqrt(abar) s / (abar s +
+// 1-abar)) Q^T.
 Tensor GaussianPrior::denoiser_matrix(int t) const {
   check_time(schedule_, t);
   const double abar = schedule_.alpha_bar()[static_cast<std::size_t>(t)];

@@ -19,8 +19,9 @@ enum class Track { nothing, gradient };
 struct Denoised {
   Tensor x0;   // E[x0 | x_t], clamped to the range the prior knows ([-1, 1] for images)
   Tensor eps;  // the noise as predicted, before any clamp
-  // In [0, 1], where the reverse step's log variance lies between its smallest and largest value; undefined when the
-  // prior has not learned it. (The ends depend on the sampler's spacing, so the sampler interpolates.)
+  // In [0, 1], where the reverse step's log variance lies between its smallest and largest value; undefined
+  // when the prior has not learned it. (The ends depend on the sampler's spacing, so the sampler
+  // interpolates.)
   Tensor variance_fraction;
   std::function<Tensor(const Tensor&)> reverse;  // empty without Track::gradient
 
@@ -31,7 +32,8 @@ struct Denoised {
 class Prior {
  public:
   virtual ~Prior() = default;
-  // x_t: [N, C, H, W]; t: a time step of schedule(), the same for the batch. Throws when the answer is not finite.
+  // x_t: [N, C, H, W]; t: a time step of schedule(), the same for the batch. Throws when the answer is not
+  // finite.
   virtual Denoised denoise(const Tensor& x_t, int t, Track track) const = 0;
   virtual const Schedule& schedule() const = 0;  // all steps; samplers respace it
   virtual int image_size() const = 0;            // what it was trained at
@@ -59,19 +61,21 @@ class NetworkPrior : public Prior {
 };
 
 struct LoadOptions {
-  std::string config_file;         // architecture JSON; empty: FILE with extension .json if there, else detection
+  std::string config_file;  // architecture JSON; empty: FILE with extension .json if there, else detection
   std::string precision = "auto";  // auto, fp32, bf16
   torch::Device device = torch::kCPU;
   int label = NetworkPrior::kNoLabel;
 };
 // The architecture of a checkpoint: from the sidecar if there is one, otherwise detected.
-UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& file, const std::string& config_file);
+UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& file,
+                             const std::string& config_file);
 std::shared_ptr<const NetworkPrior> load_prior(const std::string& file, const LoadOptions& options = {});
 
 // Where the bundled prior is: $DPG_PRIOR, beside the installed program, or in the source tree.
 std::string bundled_prior_path();
 
-// An analytic prior, x0 ~ N(mean, covariance): exact denoise and pull_back, for tests. Computes in double inside.
+// An analytic prior, x0 ~ N(mean, covariance): exact denoise and pull_back, for tests. Computes in double
+// inside.
 class GaussianPrior : public Prior {
  public:
   // mean: [C, H, W]; covariance: [d, d] symmetric, d = C*H*W.

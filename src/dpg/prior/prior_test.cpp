@@ -10,7 +10,9 @@
 namespace dpg {
 namespace {
 
-double relative_error(const Tensor& a, const Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); }
+double relative_error(const Tensor& a, const Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
 
 std::shared_ptr<const NetworkPrior> small_prior(bool learn_sigma = true) {
   UNetConfig c;
@@ -48,12 +50,15 @@ TEST(NetworkPrior, X0IsTweediesFormulaClamped) {
 TEST(NetworkPrior, PullBackIsTheTransposedDerivativeClampIncluded) {
   const auto prior = small_prior();
   torch::manual_seed(2);
-  const Tensor x = torch::randn({1, 3, 16, 16}), u = torch::randn({1, 3, 16, 16}), v = torch::randn({1, 3, 16, 16});
+  const Tensor x = torch::randn({1, 3, 16, 16}), u = torch::randn({1, 3, 16, 16}),
+               v = torch::randn({1, 3, 16, 16});
   // At t = 600 many pixels sit on the clamp: where the clamp is active there must be no gradient.
   for (int t : {50, 600}) {
     const Denoised d = prior->denoise(x, t, Track::gradient);
     const double h = 1e-3;
-    const auto x0 = [&](double step) { return prior->denoise(x + step * u, t, Track::nothing).x0.to(torch::kDouble); };
+    const auto x0 = [&](double step) {
+      return prior->denoise(x + step * u, t, Track::nothing).x0.to(torch::kDouble);
+    };
     // Pixels that cross the clamp within the difference are left out of both sides.
     const Tensor plus = x0(h), minus = x0(-h);
     const Tensor steady = ((plus.abs() < 1) == (minus.abs() < 1)).to(torch::kFloat);
@@ -67,7 +72,8 @@ TEST(NetworkPrior, PullBackIsTheTransposedDerivativeClampIncluded) {
 TEST(NetworkPrior, PullBackIsLinearAndRepeatable) {
   const auto prior = small_prior();
   torch::manual_seed(3);
-  const Tensor x = torch::randn({2, 3, 16, 16}), v = torch::randn({2, 3, 16, 16}), w = torch::randn({2, 3, 16, 16});
+  const Tensor x = torch::randn({2, 3, 16, 16}), v = torch::randn({2, 3, 16, 16}),
+               w = torch::randn({2, 3, 16, 16});
   const Denoised d = prior->denoise(x, 100, Track::gradient);
   const Tensor first = d.pull_back(v);
   EXPECT_TRUE(torch::equal(first, d.pull_back(v)));
@@ -103,7 +109,8 @@ GaussianPrior gaussian() {
   return GaussianPrior(torch::randn({3, 4, 4}) * 0.3, root.matmul(root.t()));
 }
 
-// The posterior mean by solving the joint Gaussian's normal equations, not by the eigenvectors the class uses.
+// The posterior mean by solving the joint Gaussian's normal equations, not by the eigenvectors the class
+// uses.
 TEST(GaussianPrior, DenoiseIsThePosteriorMean) {
   const GaussianPrior prior = gaussian();
   const Tensor x = torch::randn({2, 3, 4, 4}, torch::kDouble), S = prior.covariance();
@@ -122,7 +129,8 @@ TEST(GaussianPrior, DenoiseIsThePosteriorMean) {
 
 TEST(GaussianPrior, PullBackIsTheExactJacobian) {
   const GaussianPrior prior = gaussian();
-  const Tensor x = torch::randn({2, 3, 4, 4}, torch::kDouble), u = torch::randn_like(x), v = torch::randn_like(x);
+  const Tensor x = torch::randn({2, 3, 4, 4}, torch::kDouble), u = torch::randn_like(x),
+               v = torch::randn_like(x);
   const Denoised at = prior.denoise(x, 400, Track::gradient);
   const Tensor along = prior.denoise(x + u, 400, Track::nothing).x0 - at.x0;  // linear: exact for any step
   EXPECT_NEAR((at.pull_back(v) * u).sum().item<double>(), (v * along).sum().item<double>(), 1e-9);

@@ -7,8 +7,8 @@
 
 namespace dpg {
 
-// Index i = 0 .. steps()-1 runs over the (possibly respaced) steps, 0 the least noisy. `timestep(i)` is what the
-// network is told. Vectors are public by const reference: alpha_bar()[i] is the cumulative product.
+// Index i = 0 .. steps()-1 runs over the (possibly respaced) steps, 0 the least noisy. `timestep(i)` is what
+// the network is told. Vectors are public by const reference: alpha_bar()[i] is the cumulative product.
 class Schedule {
  public:
   static Schedule linear(int steps = 1000);  // beta from 1e-4 to 0.02, scaled by 1000 / steps
@@ -17,8 +17,8 @@ class Schedule {
 
   // guided-diffusion's notation: "100" (evenly spaced), "10,15,20" (per section), "ddim200" (fixed stride).
   Schedule respace(std::string_view spec) const;
-  // `count` steps with t ~ (T-1) * (k/(count-1))^power: power 1 even, above 1 denser at low noise. Distinct steps,
-  // both ends kept.
+  // `count` steps with t ~ (T-1) * (k/(count-1))^power: power 1 even, above 1 denser at low noise. Distinct
+  // steps, both ends kept.
   Schedule respace_power(int count, double power) const;
   // Keeps these original indices (ascending, distinct).
   Schedule keep(const std::vector<int>& indices) const;
@@ -28,7 +28,7 @@ class Schedule {
   const std::vector<int>& timesteps() const { return timestep_; }
   const std::vector<double>& beta() const { return beta_; }
   const std::vector<double>& alpha_bar() const { return alpha_bar_; }
-  const std::vector<double>& alpha_bar_prev() const { return alpha_bar_prev_; }  // 1 at index 0
+  const std::vector<double>& alpha_bar_prev() const { return alpha_bar_prev_; }          // 1 at index 0
   const std::vector<double>& posterior_variance() const { return posterior_variance_; }  // "fixed small"
   // Its logarithm with index 0 replaced by index 1's, where the variance itself is 0.
   const std::vector<double>& posterior_log_variance() const { return posterior_log_variance_; }

@@ -17,7 +17,9 @@ torch::ScalarType scalar_type(Precision precision) {
 
 }  // namespace
 
-const char* precision_name(Precision precision) { return precision == Precision::bf16 ? "bf16" : "fp32"; }
+const char* precision_name(Precision precision) {
+  return precision == Precision::bf16 ? "bf16" : "fp32";
+}
 
 Precision choose_precision(const std::string& name, torch::Device device) {
   if (name == "fp32") return Precision::fp32;
@@ -32,13 +34,14 @@ Precision choose_precision(const std::string& name, torch::Device device) {
   return native ? Precision::bf16 : Precision::fp32;
 }
 
-// Walks the architecture in the order of guided-diffusion's constructor, so that names come out as in checkpoints.
+// Walks the architecture in the order of guided-diffusion's constructor, so that names come out as in
+// checkpoints.
 struct UNet::Builder {
   const UNetConfig& config;
   const WeightSource& weights;
   torch::ScalarType type;
-  int channels = 0;             // of the running activation
-  int factor = 1;               // downsampling so far
+  int channels = 0;  // of the running activation
+  int factor = 1;    // downsampling so far
   std::vector<int> skip_channels;
 
   ResidualBlock block(const std::string& name, int out_channels, Resample how) {
@@ -52,14 +55,16 @@ struct UNet::Builder {
   }
 
   Layer attention(const std::string& name, bool decoder) {
-    AttentionBlock block(weights, name, config.heads(channels, decoder), config.use_new_attention_order, type);
+    AttentionBlock block(weights, name, config.heads(channels, decoder), config.use_new_attention_order,
+                         type);
     return [block](const Tensor& x, const Tensor&) { return block(x); };
   }
 
   Layer downsample(const std::string& name) {
     factor *= 2;
     if (config.resblock_updown) return residual(name, channels, Resample::down);
-    if (!config.conv_resample) return [](const Tensor& x, const Tensor&) { return resample(x, Resample::down); };
+    if (!config.conv_resample)
+      return [](const Tensor& x, const Tensor&) { return resample(x, Resample::down); };
     Convolution op(weights, name + ".op", type, /*stride=*/2);
     return [op](const Tensor& x, const Tensor&) { return op(x); };
   }
@@ -67,7 +72,8 @@ struct UNet::Builder {
   Layer upsample(const std::string& name) {
     factor /= 2;
     if (config.resblock_updown) return residual(name, channels, Resample::up);
-    if (!config.conv_resample) return [](const Tensor& x, const Tensor&) { return resample(x, Resample::up); };
+    if (!config.conv_resample)
+      return [](const Tensor& x, const Tensor&) { return resample(x, Resample::up); };
     Convolution conv(weights, name + ".conv", type);
     return [conv](const Tensor& x, const Tensor&) { return conv(resample(x, Resample::up)); };
   }
@@ -108,7 +114,8 @@ struct UNet::Builder {
         skip_channels.pop_back();
         DecoderStage stage{block(name + "0", config.level_channels(level), Resample::none), {}};
         if (config.has_attention(factor)) stage.rest.push_back(attention(name + "1", /*decoder=*/true));
-        if (level > 0 && i == config.num_res_blocks) stage.rest.push_back(upsample(str(name, stage.rest.size() + 1)));
+        if (level > 0 && i == config.num_res_blocks)
+          stage.rest.push_back(upsample(str(name, stage.rest.size() + 1)));
         stages.push_back(std::move(stage));
       }
     }
@@ -165,7 +172,8 @@ void UNet::check_input(const Tensor& x, const Tensor& t, const Tensor& labels) c
   check(x.size(2) % multiple == 0 && x.size(3) % multiple == 0 && x.size(2) > 0 && x.size(3) > 0,
         "the network takes sizes that are multiples of ", multiple, ", not ", x.size(3), "x", x.size(2),
         "; resize or crop the image");
-  check(x.scalar_type() == torch::kFloat, "the network takes float tensors, not ", torch::toString(x.scalar_type()));
+  check(x.scalar_type() == torch::kFloat, "the network takes float tensors, not ",
+        torch::toString(x.scalar_type()));
   check(t.dim() == 1 && t.size(0) == x.size(0), "one time step per image: ", t.sizes(), " for ", x.size(0));
   if (!labels.defined()) return;
   check(config_.num_classes > 0, "this network is not class-conditional; give it no class");

@@ -20,12 +20,12 @@ Precision choose_precision(const std::string& name, torch::Device device);
 
 class UNet {
  public:
-  // Takes each tensor of expected_tensors(config) from `weights`. In bf16 everything between the first and the last
-  // convolution is stored in 16 bits; norms and softmax compute in float, embeddings stay float.
+  // Takes each tensor of expected_tensors(config) from `weights`. In bf16 everything between the first and
+  // the last convolution is stored in 16 bits; norms and softmax compute in float, embeddings stay float.
   UNet(const UNetConfig& config, const WeightSource& weights, Precision precision, torch::Device device);
 
-  // x: [N, in_channels, H, W] float, H and W multiples of config().downsampling(); t: [N]; labels: [N] or undefined.
-  // Returns [N, out_channels, H, W] float. Differentiable with respect to x when grad mode is on.
+  // x: [N, in_channels, H, W] float, H and W multiples of config().downsampling(); t: [N]; labels: [N] or
+  // undefined. Returns [N, out_channels, H, W] float. Differentiable with respect to x when grad mode is on.
   Tensor forward(const Tensor& x, const Tensor& t, const Tensor& labels = {}) const;
 
   const UNetConfig& config() const { return config_; }
@@ -56,7 +56,8 @@ class UNet {
   std::vector<DecoderStage> decoder_;
 };
 
-// The weights of a checkpoint for this architecture; throws when a tensor is missing, surplus or of another shape.
+// The weights of a checkpoint for this architecture; throws when a tensor is missing, surplus or of another
+// shape.
 WeightSource checkpoint_weights(const StateDict& checkpoint, const UNetConfig& config, torch::Device device);
 // Reproducible random weights of sensible scale, for tests and benchmarks.
 WeightSource random_weights(const UNetConfig& config, std::uint64_t seed, torch::Device device);

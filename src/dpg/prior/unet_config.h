@@ -1,5 +1,5 @@
-// The guided-diffusion (ADM) U-Net's architecture as data: read from a sidecar JSON, or detected from the names and
-// shapes of a checkpoint's tensors. No torch here.
+// The guided-diffusion (ADM) U-Net's architecture as data: read from a sidecar JSON, or detected from the
+// names and shapes of a checkpoint's tensors. No torch here.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,21 +12,21 @@
 namespace dpg {
 
 struct UNetConfig {
-  int image_size = 0;                // what it was trained at; runs at any multiple of downsampling()
+  int image_size = 0;  // what it was trained at; runs at any multiple of downsampling()
   int in_channels = 3;
   int model_channels = 0;            // "num_channels" in guided-diffusion's flags
   std::vector<double> channel_mult;  // one per level; may be fractional (0.5 in the 512 model)
   int num_res_blocks = 0;
   std::vector<int> attention_downsampling;  // the factors 1, 2, 4, ... at which there is attention, ascending
-  int num_heads = 1;                 // used when num_head_channels is -1
-  int num_head_channels = -1;        // width of a head; -1: take num_heads
-  int num_heads_upsample = -1;       // heads in the decoder when num_head_channels is -1; -1: as num_heads
+  int num_heads = 1;                        // used when num_head_channels is -1
+  int num_head_channels = -1;               // width of a head; -1: take num_heads
+  int num_heads_upsample = -1;  // heads in the decoder when num_head_channels is -1; -1: as num_heads
   bool use_new_attention_order = false;  // q, k, v split before heads instead of after
   bool use_scale_shift_norm = true;
-  bool resblock_updown = false;      // resample inside residual blocks instead of by own layers
-  bool conv_resample = true;         // those own layers carry a convolution
-  bool learn_sigma = false;          // twice the output channels: noise and variance
-  int num_classes = 0;               // 0: not class-conditional
+  bool resblock_updown = false;  // resample inside residual blocks instead of by own layers
+  bool conv_resample = true;     // those own layers carry a convolution
+  bool learn_sigma = false;      // twice the output channels: noise and variance
+  int num_classes = 0;           // 0: not class-conditional
   std::string noise_schedule = "linear";
   int diffusion_steps = 1000;
 
@@ -61,14 +61,16 @@ std::vector<NamedShape> expected_tensors(const UNetConfig& config);
 
 // What the names and shapes alone say.
 struct Detection {
-  std::optional<UNetConfig> config;    // empty: no diffusion U-Net of this family; `explanation` says why
-  std::string known_as;                // "FFHQ 256x256 (DPS, ffhq_10m.pt)", ...; empty when not a well-known one
-  std::vector<std::string> undecided;  // fields that shapes can't tell and that were guessed, e.g. "num_heads"
-  std::string explanation;             // one sentence for people
+  std::optional<UNetConfig> config;  // empty: no diffusion U-Net of this family; `explanation` says why
+  std::string known_as;  // "FFHQ 256x256 (DPS, ffhq_10m.pt)", ...; empty when not a well-known one
+  std::vector<std::string>
+      undecided;            // fields that shapes can't tell and that were guessed, e.g. "num_heads"
+  std::string explanation;  // one sentence for people
 };
 Detection detect_unet(const std::vector<NamedShape>& tensors);
 
 // Throws naming the first missing tensors, the surplus ones, or a wrong shape; `source` names the file.
-void check_tensors(const UNetConfig& config, const std::vector<NamedShape>& tensors, const std::string& source);
+void check_tensors(const UNetConfig& config, const std::vector<NamedShape>& tensors,
+                   const std::string& source);
 
 }  // namespace dpg

@@ -18,8 +18,8 @@ WeightSource checkpoint_weights(const StateDict& checkpoint, const UNetConfig& c
   return [checkpoint, device](const std::string& name) {
     const TensorView* view = checkpoint.find(name);
     check(view != nullptr, checkpoint.source(), " has no tensor ", name);
-    check(is_floating(view->dtype), checkpoint.source(), ": tensor ", name, " has type ", dtype_name(view->dtype),
-          " where weights must be floating point");
+    check(is_floating(view->dtype), checkpoint.source(), ": tensor ", name, " has type ",
+          dtype_name(view->dtype), " where weights must be floating point");
     return to_tensor(*view).to(device);
   };
 }
@@ -39,7 +39,8 @@ WeightSource random_weights(const UNetConfig& config, std::uint64_t seed, torch:
       for (std::size_t i = 1; i < shape.size(); ++i) fan_in *= static_cast<double>(shape[i]);
       return noise / std::sqrt(fan_in);
     }
-    // Norm weights near one, every bias near zero; a norm has a bias of the same name and is the only 1-d weight.
+    // Norm weights near one, every bias near zero; a norm has a bias of the same name and is the only 1-d
+    // weight.
     const bool is_weight = name.size() > 7 && name.compare(name.size() - 7, 7, ".weight") == 0;
     return is_weight ? 1 + 0.1 * noise : 0.1 * noise;
   };

@@ -17,7 +17,8 @@ ReverseVariance choose_variance(const std::string& name, bool prior_has_learned)
   return ReverseVariance::learned;
 }
 
-Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& denoised, ReverseVariance variance) {
+Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& denoised,
+                            ReverseVariance variance) {
   const auto k = static_cast<std::size_t>(i);
   const double smallest = schedule.posterior_log_variance()[k], largest = std::log(schedule.beta()[k]);
   switch (variance) {
@@ -29,7 +30,8 @@ Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& den
     case ReverseVariance::learned:
       break;
   }
-  check(denoised.variance_fraction.defined(), "this prior has not learned its reverse variance; use small or large");
+  check(denoised.variance_fraction.defined(),
+        "this prior has not learned its reverse variance; use small or large");
   return smallest + denoised.variance_fraction * (largest - smallest);
 }
 

@@ -14,16 +14,18 @@ enum class ReverseVariance {
 // "learned", "small", "large", or "auto": learned where the prior has learned it, otherwise small.
 ReverseVariance choose_variance(const std::string& name, bool prior_has_learned);
 
-// Ancestral sampling (Ho et al., eq. 6 and 7): mean of q(x_{i-1} | x_i, x0) at the denoised x0, plus noise for i > 0.
+// Ancestral sampling (Ho et al., eq. 6 and 7): mean of q(x_{i-1} | x_i, x0) at the denoised x0, plus noise
+// for i > 0.
 Tensor ddpm_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised,
                  ReverseVariance variance, const Tensor& noise);
 
-// DDIM (Song et al., eq. 12 and 16): eta 0 is deterministic, eta 1 close to ancestral. The noise estimate is the one
-// that agrees with the clamped x0.
+// DDIM (Song et al., eq. 12 and 16): eta 0 is deterministic, eta 1 close to ancestral. The noise estimate is
+// the one that agrees with the clamped x0.
 Tensor ddim_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta,
                  const Tensor& noise);
 
 // The logarithm of the reverse step's variance, as a tensor that broadcasts over x_t.
-Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& denoised, ReverseVariance variance);
+Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& denoised,
+                            ReverseVariance variance);
 
 }  // namespace dpg

@@ -12,9 +12,10 @@
 namespace dpg {
 
 struct SampleOptions {
-  std::string sampler = "ddpm";   // ddpm or ddim
-  int steps = 100;                // network calls; up to the schedule's own number
-  std::string spacing = "even";   // even, "power:P" (denser at low noise for P > 1), or guided-diffusion's notation
+  std::string sampler = "ddpm";  // ddpm or ddim
+  int steps = 100;               // network calls; up to the schedule's own number
+  std::string spacing =
+      "even";  // even, "power:P" (denser at low noise for P > 1), or guided-diffusion's notation
   std::string variance = "auto";  // ddpm: auto, learned, small, large
   double eta = 0.0;               // ddim: 0 deterministic to 1
   int height = 0, width = 0;      // 0: the prior's own size
@@ -33,8 +34,8 @@ using Observer = std::function<Next(const StepRecord&)>;
 // The schedule with options.steps steps, spaced as asked.
 Schedule spaced_schedule(const Schedule& full, const std::string& spacing, int steps);
 
-// [images.size(), C, H, W]. Image i depends on (rng, images[i], options) alone. When the observer stops the run, the
-// last estimate of x0 is returned.
+// [images.size(), C, H, W]. Image i depends on (rng, images[i], options) alone. When the observer stops the
+// run, the last estimate of x0 is returned.
 Tensor sample(const Prior& prior, const SampleOptions& options, const Rng& rng,
               std::span<const std::uint32_t> images, const Observer& observer = {});
 

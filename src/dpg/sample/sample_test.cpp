@@ -83,8 +83,9 @@ TEST(Sample, TheObserverSeesEveryStepAndCanStop) {
   EXPECT_TRUE(torch::equal(result, last));
 }
 
-// With the true x0 and eps in hand both samplers must land on a point of the right marginal: DDIM with eta 0 on
-// sqrt(abar_prev) x0 + sqrt(1 - abar_prev) eps exactly; DDPM on the posterior mean, checked by Bayes' rule.
+// With the true x0 and eps in hand both samplers must land on a point of the right marginal: DDIM with eta 0
+// on sqrt(abar_prev) x0 + sqrt(1 - abar_prev) eps exactly; DDPM on the posterior mean, checked by Bayes'
+// rule.
 TEST(ReverseStep, FollowsTheForwardProcessExactly) {
   const Schedule schedule = Schedule::linear().respace("50");
   const Tensor x0 = torch::rand({1, 3, 4, 4}, torch::kDouble) - 0.5, eps = torch::randn_like(x0);
@@ -95,10 +96,12 @@ TEST(ReverseStep, FollowsTheForwardProcessExactly) {
     const Tensor zero = torch::zeros_like(x0);
     EXPECT_TRUE(torch::allclose(ddim_step(schedule, i, x_t, d, 0, zero),
                                 std::sqrt(prev) * x0 + std::sqrt(1 - prev) * eps, 1e-10, 1e-10));
-    // p(x_prev | x_t, x0): prior N(sqrt(prev) x0, 1 - prev), likelihood x_t ~ N(sqrt(a) x_prev, 1 - a), a = abar/prev.
+    // p(x_prev | x_t, x0): prior N(sqrt(prev) x0, 1 - prev), likelihood x_t ~ N(sqrt(a) x_prev, 1 - a), a =
+    // abar/prev.
     const double a = abar / prev, precision = 1 / (1 - prev) + a / (1 - a);
     const Tensor mean = (std::sqrt(prev) * x0 / (1 - prev) + std::sqrt(a) * x_t / (1 - a)) / precision;
-    EXPECT_TRUE(torch::allclose(ddpm_step(schedule, i, x_t, d, ReverseVariance::fixed_small, zero), mean, 1e-9, 1e-9));
+    EXPECT_TRUE(torch::allclose(ddpm_step(schedule, i, x_t, d, ReverseVariance::fixed_small, zero), mean,
+                                1e-9, 1e-9));
     EXPECT_NEAR(reverse_log_variance(schedule, i, d, ReverseVariance::fixed_small).item<double>(),
                 std::log(1 / precision), 1e-9);
     // eta 1 adds exactly the ancestral variance.

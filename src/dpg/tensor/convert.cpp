@@ -11,9 +11,9 @@ namespace dpg {
 namespace {
 
 constexpr std::pair<DType, torch::ScalarType> kTypes[] = {
-    {DType::f64, torch::kDouble}, {DType::f32, torch::kFloat},   {DType::f16, torch::kHalf},
-    {DType::bf16, torch::kBFloat16}, {DType::i64, torch::kLong}, {DType::i32, torch::kInt},
-    {DType::i16, torch::kShort},  {DType::i8, torch::kChar},     {DType::u8, torch::kByte},
+    {DType::f64, torch::kDouble},    {DType::f32, torch::kFloat}, {DType::f16, torch::kHalf},
+    {DType::bf16, torch::kBFloat16}, {DType::i64, torch::kLong},  {DType::i32, torch::kInt},
+    {DType::i16, torch::kShort},     {DType::i8, torch::kChar},   {DType::u8, torch::kByte},
     {DType::boolean, torch::kBool},
 };
 
@@ -33,7 +33,8 @@ DType file_type(torch::ScalarType type) {
 
 Tensor to_tensor(const Image& image) {
   const auto tensor = torch::empty({1, image.channels, image.height, image.width});
-  check(static_cast<std::int64_t>(image.data.size()) == tensor.numel(), "an image's data does not match its size");
+  check(static_cast<std::int64_t>(image.data.size()) == tensor.numel(),
+        "an image's data does not match its size");
   std::memcpy(tensor.data_ptr<float>(), image.data.data(), image.data.size() * sizeof(float));
   return tensor;
 }
@@ -42,9 +43,10 @@ Tensor to_tensor(const std::vector<Image>& images) {
   check(!images.empty(), "a batch needs at least one image");
   std::vector<Tensor> rows;
   for (const Image& image : images) {
-    check(image.channels == images[0].channels && image.height == images[0].height && image.width == images[0].width,
-          "the images of one batch differ in size: ", image.width, "x", image.height, "x", image.channels, " and ",
-          images[0].width, "x", images[0].height, "x", images[0].channels);
+    check(image.channels == images[0].channels && image.height == images[0].height &&
+              image.width == images[0].width,
+          "the images of one batch differ in size: ", image.width, "x", image.height, "x", image.channels,
+          " and ", images[0].width, "x", images[0].height, "x", images[0].channels);
     rows.push_back(to_tensor(image));
   }
   return torch::cat(rows);
@@ -56,7 +58,8 @@ Image to_image(const Tensor& tensor) {
   check(chw.dim() == 3 && chw.size(0) >= 1 && chw.size(0) <= 4,
         "a picture has shape [C, H, W] with 1 to 4 channels, not ", tensor.sizes());
   chw = chw.detach().to(torch::kCPU, torch::kFloat).contiguous();
-  Image image{static_cast<int>(chw.size(0)), static_cast<int>(chw.size(1)), static_cast<int>(chw.size(2)), {}};
+  Image image{
+      static_cast<int>(chw.size(0)), static_cast<int>(chw.size(1)), static_cast<int>(chw.size(2)), {}};
   image.data.assign(chw.data_ptr<float>(), chw.data_ptr<float>() + chw.numel());
   return image;
 }
@@ -88,21 +91,24 @@ std::map<std::string, Tensor> load_tensors(const std::filesystem::path& path) {
   return tensors;
 }
 
-void save_tensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+void save_tensors(const std::filesystem::path& path,
+                  const std::vector<std::pair<std::string, Tensor>>& tensors,
                   const std::map<std::string, std::string>& metadata) {
   std::vector<Tensor> kept;  // keeps the contiguous copies alive while they are written
   std::vector<TensorToWrite> list;
   for (const auto& [name, tensor] : tensors) {
     kept.push_back(tensor.detach().to(torch::kCPU).contiguous());
     const Tensor& t = kept.back();
-    list.push_back({name, file_type(t.scalar_type()), t.sizes().vec(),
+    list.push_back({name,
+                    file_type(t.scalar_type()),
+                    t.sizes().vec(),
                     {static_cast<const std::byte*>(t.data_ptr()), t.nbytes()}});
   }
   write_safetensors(path, list, metadata);
 }
 
-Tensor normal_noise(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step, std::uint32_t sample,
-                    torch::IntArrayRef shape_of_one, torch::Device device) {
+Tensor normal_noise(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,
+                    std::uint32_t sample, torch::IntArrayRef shape_of_one, torch::Device device) {
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(images.size())};
   shape.insert(shape.end(), shape_of_one.begin(), shape_of_one.end());
   const Tensor noise = torch::empty(shape);
@@ -115,7 +121,9 @@ Tensor normal_noise(const Rng& rng, std::span<const std::uint32_t> images, std::
 void check_finite(const Tensor& tensor, const std::string& what) {
   // A sum is finite only if every term is (a finite sum of floats in double cannot overflow).
   if (std::isfinite(tensor.detach().sum(torch::kDouble).item<double>())) return;
-  fail(what, " has a NaN or infinity; try --precision fp32, and check the checkpoint and the input for such values");
+  fail(
+      what,
+      " has a NaN or infinity; try --precision fp32, and check the checkpoint and the input for such values");
 }
 
 }  // namespace dpg

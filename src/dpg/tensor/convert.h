@@ -19,22 +19,25 @@ namespace dpg {
 
 using torch::Tensor;
 
-Tensor to_tensor(const Image& image);                  // [1, C, H, W] float
-Tensor to_tensor(const std::vector<Image>& images);    // [N, C, H, W]; all of one size
-Image to_image(const Tensor& tensor);                  // from [C, H, W] or [1, C, H, W], any device and dtype
-std::vector<Image> to_images(const Tensor& batch);     // from [N, C, H, W]
+Tensor to_tensor(const Image& image);                // [1, C, H, W] float
+Tensor to_tensor(const std::vector<Image>& images);  // [N, C, H, W]; all of one size
+Image to_image(const Tensor& tensor);                // from [C, H, W] or [1, C, H, W], any device and dtype
+std::vector<Image> to_images(const Tensor& batch);   // from [N, C, H, W]
 
 // A copy of the tensor in the file, in the file's dtype.
 Tensor to_tensor(const TensorView& view);
 // Every tensor of a file by name.
 std::map<std::string, Tensor> load_tensors(const std::filesystem::path& path);
 // A safetensors file of these, in this order.
-void save_tensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+void save_tensors(const std::filesystem::path& path,
+                  const std::vector<std::pair<std::string, Tensor>>& tensors,
                   const std::map<std::string, std::string>& metadata = {});
 
-// Standard normals [images.size(), shape_of_one...]: row i is stream (images[i], step, sample), on any device.
-Tensor normal_noise(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step, std::uint32_t sample,
-                    torch::IntArrayRef shape_of_one, torch::Device device = torch::kCPU);
+// Standard normals [images.size(), shape_of_one...]: row i is stream (images[i], step, sample), on any
+// device.
+Tensor normal_noise(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,
+                    std::uint32_t sample, torch::IntArrayRef shape_of_one,
+                    torch::Device device = torch::kCPU);
 
 // Throws "`what` has a NaN or infinity; ..." unless every element is finite.
 void check_finite(const Tensor& tensor, const std::string& what);
