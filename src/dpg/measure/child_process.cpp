@@ -16,8 +16,6 @@
 
 #include "dpg/core/error.h"
 
-extern char** environ;
-
 namespace dpg {
 namespace {
 
