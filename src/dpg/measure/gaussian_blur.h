@@ -13,8 +13,8 @@
 namespace dpg {
 
 struct GaussianBlurOptions {
-  std::optional<double> sigma;       // in pixels; unset: 3 at a shorter side of 256, in proportion otherwise
-  std::optional<std::int64_t> size;  // odd; unset: 61 at 256, in proportion
+  std::optional<double> sigma = {};  // in pixels; unset: 3 at a shorter side of 256, in proportion otherwise
+  std::optional<std::int64_t> size = {};  // odd; unset: 61 at 256, in proportion
   Boundary boundary = Boundary::reflect;
 
   void validate(const ImageShape& shape) const;

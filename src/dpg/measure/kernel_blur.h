@@ -18,7 +18,7 @@ std::shared_ptr<const LinearOperator> make_kernel_blur(const ImageShape& shape, 
 
 // The kernel as a picture (black is zero) or as numbers in an NPY file (taken as they are, may be negative).
 struct FileKernelOptions {
-  std::filesystem::path file;
+  std::filesystem::path file = {};
   Boundary boundary = Boundary::reflect;
 
   void validate() const;

@@ -17,11 +17,11 @@ namespace dpg {
 // A lost box, one per image. "inpaint:box"
 struct BoxMaskOptions {
   enum class Position { random, centre };
-  std::optional<std::int64_t> height, width;  // unset: half of the image's side
-  std::optional<std::int64_t> margin;         // kept pixels around a random box; unset: 1/16 of each side
+  std::optional<std::int64_t> height = {}, width = {};  // unset: half of the image's side
+  std::optional<std::int64_t> margin = {};  // kept pixels around a random box; unset: 1/16 of each side
   Position position = Position::random;
-  std::optional<std::int64_t> top,
-      left;  // both set: the box lies there, for every image; `position` plays no role
+  // Both set: the box lies there, for every image, and `position` plays no role.
+  std::optional<std::int64_t> top = {}, left = {};
 
   void validate(const ImageShape& shape) const;
   std::string spec() const;
@@ -43,7 +43,7 @@ std::shared_ptr<const SpectralOperator> make_random_mask(const ImageShape& shape
 // A user's mask image of the same size: bright pixels (at least mid-grey) are kept, dark ones are lost.
 // "inpaint:mask=FILE"
 struct FileMaskOptions {
-  std::filesystem::path file;
+  std::filesystem::path file = {};
   bool invert = false;  // bright pixels are lost instead
 
   void validate() const;

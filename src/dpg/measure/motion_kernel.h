@@ -30,8 +30,8 @@ std::vector<TrajectoryPoint> random_trajectory(double extent, double intensity, 
 Tensor draw_trajectory(std::span<const TrajectoryPoint> trajectory, std::int64_t size);
 
 struct MotionBlurOptions {
-  std::optional<std::int64_t> size;  // odd; unset: 61 at a shorter side of 256, in proportion otherwise
-  double intensity = 0.5;            // in [0, 1]
+  std::optional<std::int64_t> size = {};  // odd; unset: 61 at a shorter side of 256, in proportion otherwise
+  double intensity = 0.5;                 // in [0, 1]
   Boundary boundary = Boundary::reflect;
 
   void validate(const ImageShape& shape) const;
