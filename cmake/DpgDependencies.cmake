@@ -8,7 +8,22 @@ else()
   target_compile_options(dpg_openmp INTERFACE -Wno-unknown-pragmas)
 endif()
 
-find_package(nlohmann_json 3.7 REQUIRED)
+# dpg_header_only(PACKAGE TARGET HEADER): a header-only package, or where it is not installed its headers alone, found
+# through CMAKE_INCLUDE_PATH.
+function(dpg_header_only package target header)
+  find_package(${package} QUIET)
+  if(TARGET ${target})
+    return()
+  endif()
+  find_path(DPG_${package}_INCLUDE_DIR ${header})
+  if(NOT DPG_${package}_INCLUDE_DIR)
+    message(FATAL_ERROR "${package} is missing: run script/bootstrap, or put its headers on CMAKE_INCLUDE_PATH")
+  endif()
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(${target} SYSTEM INTERFACE ${DPG_${package}_INCLUDE_DIR})
+endfunction()
+
+dpg_header_only(nlohmann_json nlohmann_json::nlohmann_json nlohmann/json.hpp)
 find_package(PNG)
 find_package(JPEG)
 find_library(DPG_WEBP_LIBRARY webp)
@@ -22,7 +37,7 @@ if(DPG_BUILD_FUZZ)
   return()
 endif()
 
-find_package(CLI11 REQUIRED)
+dpg_header_only(CLI11 CLI11::CLI11 CLI/App.hpp)
 find_package(Torch REQUIRED)
 
 # One interface target for LibTorch: its headers are system headers (their warnings are not ours).

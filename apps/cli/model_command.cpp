@@ -31,7 +31,7 @@ void print_tensors(const StateDict& checkpoint) {
     std::printf("  %-50s %-5s %s\n", t.name.c_str(), dtype_name(t.dtype), shape_text(t.shape).c_str());
 }
 
-void info(const std::string& file, const std::string& config_file, bool list_tensors) {
+void info(const std::string& file, const ArchitectureSource& architecture, bool list_tensors) {
   const StateDict checkpoint = StateDict::open(file);
   std::printf("file        %s\nformat      %s\ntensors     %zu\nparameters  %.1f M (%lld)\n", file.c_str(),
               format_name(checkpoint.format()), checkpoint.tensors().size(),
@@ -39,26 +39,22 @@ void info(const std::string& file, const std::string& config_file, bool list_ten
               static_cast<long long>(checkpoint.parameters()));
   const Detection detection = detect_unet(names_and_shapes(checkpoint));
   if (!detection.config) {
-    std::printf("network     no diffusion U-Net of the guided-diffusion family: %s\n",
-                detection.explanation.c_str());
+    std::printf("network     %s\n", detection.explanation.c_str());
     print_tensors(checkpoint);
     return;
   }
-  UNetConfig config = *detection.config;
-  std::string source = "detected from names and shapes";
-  std::filesystem::path sidecar = std::filesystem::path(file).replace_extension(".json");
-  if (!config_file.empty()) sidecar = config_file;
-  if (std::filesystem::exists(sidecar)) {
-    config = checkpoint_config(checkpoint, file, config_file);
-    check_tensors(config, names_and_shapes(checkpoint), file);
-    source = "read from " + sidecar.string() + ", agrees with the tensors";
-  }
   std::printf("network     %s\n",
               detection.known_as.empty() ? "guided-diffusion (ADM) U-Net" : detection.known_as.c_str());
-  std::printf("%s (%s)\n", to_json(config).dump(1).c_str(), source.c_str());
-  if (source[0] == 'd')
-    for (const std::string& field : detection.undecided)
-      std::printf("note        shapes do not tell %s: put it into %s\n", field.c_str(), sidecar.c_str());
+  UNetConfig config = *detection.config;
+  std::string undecided;
+  try {
+    config = checkpoint_config(checkpoint, file, architecture);
+    check_tensors(config, names_and_shapes(checkpoint), file);
+  } catch (const Error& error) {
+    undecided = error.what();  // shown below; what was detected is still worth a look
+  }
+  std::printf("%s\n", to_json(config).dump(1).c_str());
+  if (!undecided.empty()) std::printf("note        %s\n", undecided.c_str());
   if (list_tensors) print_tensors(checkpoint);
 }
 
@@ -123,16 +119,17 @@ void forward(const ForwardOptions& o) {
 
 void add_info(CLI::App& model) {
   struct Options {
-    std::string file, config;
+    std::string file;
+    ArchitectureSource architecture;
     bool tensors = false;
   };
   auto o = std::make_shared<Options>();
   CLI::App* command =
       model.add_subcommand("info", "format, parameters, tensors and the detected architecture");
   command->add_option("file", o->file, "checkpoint")->required();
-  command->add_option("--config", o->config, "architecture JSON");
+  add_architecture_options(*command, o->architecture);
   command->add_flag("--tensors", o->tensors, "list every tensor");
-  command->callback([o] { info(o->file, o->config, o->tensors); });
+  command->callback([o] { info(o->file, o->architecture, o->tensors); });
 }
 
 void add_convert(CLI::App& model) {

@@ -22,11 +22,17 @@ int available_cores() {
 
 }  // namespace
 
+void add_architecture_options(CLI::App& command, ArchitectureSource& source) {
+  command.add_option("--config", source.config_file,
+                     "architecture JSON (default: beside the checkpoint, or detected)");
+  command.add_option("--arch", source.flags,
+                     "what shapes can't tell, e.g. num_heads=4,use_new_attention_order=true");
+}
+
 void add_runtime_options(CLI::App& command, RuntimeOptions& options) {
   command.add_option("--model", options.model,
                      "checkpoint: .pt, .pth, .safetensors (default: the bundled prior)");
-  command.add_option("--config", options.config,
-                     "architecture JSON (default: beside the checkpoint, or detected)");
+  add_architecture_options(command, options.architecture);
   command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--precision", options.precision, "auto, fp32 or bf16")->capture_default_str();
   command.add_option("--threads", options.threads, "CPU threads (default: all cores)");
@@ -61,7 +67,7 @@ void use_threads(int threads) {
 std::shared_ptr<const NetworkPrior> load_prior(const RuntimeOptions& options) {
   use_threads(options.threads);
   LoadOptions load;
-  load.config_file = options.config;
+  load.architecture = options.architecture;
   load.precision = options.precision;
   load.device = choose_device(options.device);
   load.label = options.label;

@@ -10,14 +10,15 @@
 namespace dpg::cli {
 
 struct RuntimeOptions {
-  std::string model;               // empty: the bundled prior
-  std::string config;              // architecture JSON; empty: sidecar or detection
+  std::string model;  // empty: the bundled prior
+  ArchitectureSource architecture;
   std::string device = "auto";     // auto, cpu, cuda, cuda:N
   std::string precision = "auto";  // auto, fp32, bf16
   int threads = 0;                 // 0: all cores
   int label = NetworkPrior::kNoLabel;
 };
 
+void add_architecture_options(CLI::App& command, ArchitectureSource& source);
 void add_runtime_options(CLI::App& command, RuntimeOptions& options);
 
 // "auto" is the GPU when there is one this build can use, otherwise the CPU, which is then said on stderr.

@@ -53,7 +53,7 @@ Tensor convolve_backward(const Tensor& gradient, const Tensor& weight) {
   const auto pad = weight.size(2) / 2;
   const Tensor input = torch::empty({gradient.size(0), weight.size(1), gradient.size(2), gradient.size(3)},
                                     gradient.options(), kChannelsLast);
-  return std::get<0>(torch::convolution_backward(gradient, input, weight, c10::nullopt, {1, 1}, {pad, pad},
+  return std::get<0>(torch::convolution_backward(gradient, input, weight, torch::nullopt, {1, 1}, {pad, pad},
                                                  {1, 1},
                                                  /*transposed=*/false, {0, 0}, 1, {true, false, false}));
 }
@@ -74,7 +74,7 @@ Tensor resample_backward(const Tensor& gradient, Resample how) {
 class FusedResidual : public torch::autograd::Function<FusedResidual> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
-                        const c10::optional<Tensor>& encoder, const Constants& c) {
+                        const torch::optional<Tensor>& encoder, const Constants& c) {
     const Tensor in = encoder ? torch::cat({x, *encoder}, 1) : x;
     Tensor in_statistics, out_statistics;
     const Tensor h = [&] {
@@ -123,7 +123,7 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
 Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
                       const Tensor& silu_of_embedding) {
   const auto second =
-      encoder.defined() ? c10::optional<Tensor>(encoder.contiguous(kChannelsLast)) : c10::nullopt;
+      encoder.defined() ? torch::optional<Tensor>(encoder.contiguous(kChannelsLast)) : torch::nullopt;
   return FusedResidual::apply(x.contiguous(kChannelsLast), second,
                               constants_of(block, silu_of_embedding, x.scalar_type()));
 }

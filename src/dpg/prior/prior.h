@@ -60,15 +60,22 @@ class NetworkPrior : public Prior {
   int label_;  // class given to a class-conditional network, or kNoLabel
 };
 
+// Where a checkpoint's architecture comes from: the sidecar (or the file named here) if there is one,
+// otherwise its tensors' names and shapes; then `flags` on top, "num_heads=4,use_new_attention_order=true"
+// with the sidecar's names, for what shapes can't tell.
+struct ArchitectureSource {
+  std::string config_file;  // empty: FILE with extension .json if that exists
+  std::string flags;
+};
+UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& file,
+                             const ArchitectureSource& source = {});
+
 struct LoadOptions {
-  std::string config_file;  // architecture JSON; empty: FILE with extension .json if there, else detection
+  ArchitectureSource architecture;
   std::string precision = "auto";  // auto, fp32, bf16
   torch::Device device = torch::kCPU;
   int label = NetworkPrior::kNoLabel;
 };
-// The architecture of a checkpoint: from the sidecar if there is one, otherwise detected.
-UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& file,
-                             const std::string& config_file);
 std::shared_ptr<const NetworkPrior> load_prior(const std::string& file, const LoadOptions& options = {});
 
 // Where the bundled prior is: $DPG_PRIOR, beside the installed program, or in the source tree.

@@ -4,8 +4,12 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "dpg/core/error.h"
+#include "dpg/core/file.h"
+#include "dpg/tensor/convert.h"
 
 namespace dpg {
 namespace {
@@ -101,6 +105,51 @@ TEST(NetworkPrior, ANanStopsTheRunAndNamesTheStep) {
     EXPECT_NE(std::string(error.what()).find("t = 123"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("network's output"), std::string::npos) << error.what();
   }
+}
+
+// A checkpoint that is no well-known one: shapes don't tell the heads, so loading asks, by flag or sidecar.
+TEST(LoadPrior, AsksForWhatShapesCannotTellAndTakesItFromFlagsOrSidecar) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "load_test.safetensors";
+  const auto sidecar = std::filesystem::path(file).replace_extension(".json");
+  std::filesystem::remove(sidecar);
+  const UNetConfig truth = small_prior()->network().config();
+  const WeightSource weights = random_weights(truth, 5, torch::kCPU);
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const NamedShape& t : expected_tensors(truth)) tensors.emplace_back(t.name, weights(t.name));
+  save_tensors(file, tensors);
+
+  LoadOptions options;
+  options.precision = "fp32";
+  try {
+    load_prior(file.string(), options);
+    FAIL() << "loaded with guessed heads";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("--arch"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("num_head"), std::string::npos) << error.what();
+  }
+  options.architecture.flags =
+      "image_size=16,num_head_channels=32,use_new_attention_order=false,noise_schedule=linear,diffusion_"
+      "steps=1000";
+  const auto by_flags = load_prior(file.string(), options);
+  EXPECT_EQ(by_flags->network().config().heads(64, false), 2);
+  EXPECT_EQ(by_flags->image_size(), 16);
+  const Tensor x = torch::randn({1, 3, 16, 16});
+  EXPECT_TRUE(torch::equal(by_flags->denoise(x, 10, Track::nothing).x0,
+                           small_prior()->denoise(x, 10, Track::nothing).x0));
+
+  write_text(sidecar, to_json(truth).dump());
+  options.architecture.flags = "num_heads=1";
+  EXPECT_EQ(load_prior(file.string(), options)->network().config().heads(64, false), 1);
+  options.architecture.flags = "number_of_heads=1";
+  EXPECT_THROW(load_prior(file.string(), options), Error);
+  std::filesystem::remove(sidecar);
+  std::filesystem::remove(file);
+}
+
+TEST(LoadPrior, TheBundledPriorLoadsWithoutItsSidecar) {
+  const StateDict checkpoint = StateDict::open(std::string(DPG_SOURCE_DIR) + "/priors/faces128.pt");
+  EXPECT_EQ(checkpoint_config(checkpoint, "elsewhere.pt"),
+            checkpoint_config(checkpoint, std::string(DPG_SOURCE_DIR) + "/priors/faces128.pt"));
 }
 
 GaussianPrior gaussian() {

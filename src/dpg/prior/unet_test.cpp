@@ -114,7 +114,7 @@ TEST(UNet, ABatchEqualsSingleImages) {
   }
 }
 
-TEST(UNet, TheSameInputGivesTheSameBitsOnAnyThreadCount) {
+TEST(UNet, TheSameInputGivesTheSameBits) {
   const UNet network = make_small(small_config());
   torch::manual_seed(1);
   const Tensor x = torch::randn({1, 3, 32, 32}), t = torch::tensor({300});
@@ -138,6 +138,27 @@ TEST(UNet, ClassEmbeddingChangesTheOutputAndNoneIsAllowed) {
   EXPECT_GT(relative_error(one, two), 1e-3);
   EXPECT_THROW(network.forward(x, t, torch::tensor({4})), Error);
   EXPECT_THROW(make_small(small_config()).forward(x, t, torch::tensor({1})), Error);
+}
+
+TEST(UNet, TheGpuGivesWhatTheCpuGives) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU here";
+  torch::manual_seed(1);
+  const UNetConfig c = small_config();
+  const Tensor x = torch::randn({2, 3, 32, 32}), t = torch::tensor({10, 700}),
+               v = torch::randn({2, 6, 32, 32});
+  const auto run = [&](torch::Device device, Precision precision) {
+    const UNet network(c, random_weights(c, 5, device), precision, device);
+    const Tensor leaf = x.to(device).requires_grad_(true);
+    const Tensor y = network.forward(leaf, t.to(device));
+    return std::pair{y.detach().cpu(), torch::autograd::grad({y}, {leaf}, {v.to(device)})[0].cpu()};
+  };
+  const auto [y_cpu, dx_cpu] = run(torch::kCPU, Precision::fp32);
+  const auto [y_gpu, dx_gpu] = run(torch::kCUDA, Precision::fp32);
+  EXPECT_LT(relative_error(y_gpu, y_cpu), 2e-3);  // convolutions may use TF32
+  EXPECT_LT(relative_error(dx_gpu, dx_cpu), 2e-3);
+  const auto [y_half, dx_half] = run(torch::kCUDA, Precision::bf16);
+  EXPECT_LT(relative_error(y_half, y_cpu), 0.02);
+  EXPECT_LT(relative_error(dx_half, dx_cpu), 0.03);
 }
 
 TEST(UNet, RefusesSizesItCannotHalve) {
