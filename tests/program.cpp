@@ -11,6 +11,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "dpg/core/test_folder.h"
+
 namespace dpg::testing {
 namespace {
 
@@ -50,8 +52,7 @@ Scratch::Scratch() {
 }
 
 Scratch::~Scratch() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  dpg::remove_folder(folder_);
 }
 
 std::vector<std::string> Scratch::files() const {

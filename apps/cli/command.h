@@ -8,8 +8,11 @@
 
 namespace dpg::cli {
 
-void add_model_command(CLI::App& app);    // model info, convert, forward
-void add_sample_command(CLI::App& app);   // unconditional samples
-void add_denoise_command(CLI::App& app);  // noise an image to level t and show what the prior makes of it
+void add_model_command(CLI::App& app);      // model info, convert, forward
+void add_sample_command(CLI::App& app);     // unconditional samples
+void add_denoise_command(CLI::App& app);    // noise an image to level t and show what the prior makes of it
+void add_degrade_command(CLI::App& app);    // clean pictures to measurements
+void add_operators_command(CLI::App& app);  // what operators and noises there are
+void add_estimate_noise_command(CLI::App& app);  // the noise level of a single picture
 
 }  // namespace dpg::cli

@@ -24,6 +24,9 @@ int main(int argc, char** argv) {
   dpg::cli::add_model_command(app);
   dpg::cli::add_sample_command(app);
   dpg::cli::add_denoise_command(app);
+  dpg::cli::add_degrade_command(app);
+  dpg::cli::add_operators_command(app);
+  dpg::cli::add_estimate_noise_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

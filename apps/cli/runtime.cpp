@@ -49,8 +49,8 @@ torch::Device choose_device(const std::string& name) {
         "use --device cpu");
   try {
     const torch::Device device(name);
-    check(device.index() < static_cast<int>(torch::cuda::device_count()), "--device ", name, ": there are ",
-          torch::cuda::device_count(), " GPUs, numbered from 0");
+    const int count = static_cast<int>(torch::cuda::device_count());
+    check(device.index() < count, "--device ", name, ": GPUs are numbered 0 to ", count - 1);
     return device;
   } catch (const c10::Error&) {
     fail("device \"", name, "\" is not one of auto, cpu, cuda, cuda:N");

@@ -9,6 +9,7 @@
 
 #include "dpg/checkpoint/sample_files.h"
 #include "dpg/checkpoint/state_dict.h"
+#include "dpg/core/test_folder.h"
 
 namespace dpg::checkpoint::sample {
 
@@ -51,7 +52,7 @@ class TemporaryFolder {
             str("dpg-", test->test_suite_name(), "-", test->name(), "-", ::getpid());
     std::filesystem::create_directories(path_);
   }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  ~TemporaryFolder() { remove_folder(path_); }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
  private:

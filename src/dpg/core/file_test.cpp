@@ -9,6 +9,7 @@
 #include <string>
 
 #include "dpg/core/error.h"
+#include "dpg/core/test_folder.h"
 
 namespace dpg {
 namespace {
@@ -23,7 +24,7 @@ class FileTest : public testing::Test {
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { remove_folder(folder_); }
 
   fs::path file(const char* name) const { return folder_ / name; }
   std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_), {}); }

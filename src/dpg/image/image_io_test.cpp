@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "dpg/core/error.h"
+#include "dpg/core/test_folder.h"
 #include "dpg/image/image.h"
 #include "dpg/image/test_files.h"
 #include "dpg/image/transform.h"
@@ -192,7 +193,7 @@ TEST(ImageReading, TellsTheFormatFromTheBytesNotTheName) {
   // A failed write leaves neither a new nor a temporary file.
   EXPECT_THROW(write_image(folder / "bad.pgm", image), Error);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
-  std::filesystem::remove_all(folder);
+  remove_folder(folder);
 }
 
 TEST(ImageReading, AMissingCodecIsNamedAndAPresentOneIsNot) {

@@ -11,6 +11,7 @@
 
 #include "dpg/core/error.h"
 #include "dpg/core/file.h"
+#include "dpg/core/test_folder.h"
 #include "dpg/image/image.h"
 #include "dpg/image/npy.h"
 #include "dpg/measure/jpeg_round_trip.h"
@@ -42,7 +43,7 @@ class CatalogTest : public testing::Test {
     const std::vector<float> kernel = {1, 2, 3, 0, 1, 1};
     write_npy(folder_ / "kernel.npy", shape, kernel);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { remove_folder(folder_); }
 
   // At least one text for every operator, with every kind of option.
   std::vector<std::string> texts() const {

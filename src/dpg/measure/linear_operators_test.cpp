@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "dpg/core/error.h"
+#include "dpg/core/test_folder.h"
 #include "dpg/image/image.h"
 #include "dpg/measure/bicubic.h"
 #include "dpg/measure/colour.h"
@@ -244,7 +245,7 @@ class FileOperators : public testing::Test {
   FileOperators() : folder_(std::filesystem::path(testing::TempDir()) / "dpg_linear_operators_test") {
     std::filesystem::create_directories(folder_);
   }
-  ~FileOperators() override { std::filesystem::remove_all(folder_); }
+  ~FileOperators() override { remove_folder(folder_); }
   std::filesystem::path folder_;
 };
 

@@ -133,6 +133,8 @@ UNet::UNet(const UNetConfig& config, const WeightSource& weights, Precision prec
       first_(weights, "input_blocks.0.0", torch::kFloat),
       last_(weights, "out.2", torch::kFloat),
       last_norm_(weights, "out.0") {
+  // Convolutions on the GPU round their inputs to 19 bits unless told otherwise; fp32 here means fp32.
+  if (device.is_cuda() && precision == Precision::fp32) at::globalContext().setAllowTF32CuDNN(false);
   Builder builder{config_, weights, scalar_type(precision), 0, 1, {}};
   encoder_ = builder.encoder();
   middle_ = builder.middle();

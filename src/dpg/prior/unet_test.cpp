@@ -154,8 +154,8 @@ TEST(UNet, TheGpuGivesWhatTheCpuGives) {
   };
   const auto [y_cpu, dx_cpu] = run(torch::kCPU, Precision::fp32);
   const auto [y_gpu, dx_gpu] = run(torch::kCUDA, Precision::fp32);
-  EXPECT_LT(relative_error(y_gpu, y_cpu), 2e-3);  // convolutions may use TF32
-  EXPECT_LT(relative_error(dx_gpu, dx_cpu), 2e-3);
+  EXPECT_LT(relative_error(y_gpu, y_cpu), 1e-4);
+  EXPECT_LT(relative_error(dx_gpu, dx_cpu), 1e-4);
   const auto [y_half, dx_half] = run(torch::kCUDA, Precision::bf16);
   EXPECT_LT(relative_error(y_half, y_cpu), 0.02);
   EXPECT_LT(relative_error(dx_half, dx_cpu), 0.03);
