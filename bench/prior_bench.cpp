@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "dpg/core/memory.h"
 #include "dpg/prior/prior.h"
 
 namespace dpg {
@@ -93,4 +94,8 @@ BENCHMARK_CAPTURE(BM_Denoise, bf16, "bf16", 1)->Apply(repeated);
 }  // namespace
 }  // namespace dpg
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  dpg::reuse_freed_memory();  // as the program does
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

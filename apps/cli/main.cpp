@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "dpg/core/error.h"
+#include "dpg/core/memory.h"
 
 namespace {
 
@@ -18,6 +19,7 @@ std::string first_line(const char* text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  dpg::reuse_freed_memory();
   CLI::App app{"dpg restores images by sampling a diffusion prior's posterior."};
   app.set_version_flag("--version", "dpg " DPG_VERSION);
   app.require_subcommand(1);

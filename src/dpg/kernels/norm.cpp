@@ -28,8 +28,8 @@ void norm_forward(const NormShape& s, const NormParameters& p, const T* x, T* y,
 }
 
 template <class T>
-void norm_backward(const NormShape& s, const NormParameters& p, const T* x, const float* statistics,
-                   const T* dy, const T* add, const NormGradient<T>& dx, Isa isa) {
+void norm_backward(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, T* dy,
+                   const T* add, const NormGradient<T>& dx, Isa isa) {
   check_shape(s, p);
   check(dx.first != nullptr && dx.first_channels > 0 && dx.first_channels <= s.channels &&
             (dx.second != nullptr) == (dx.first_channels < s.channels),
@@ -46,9 +46,9 @@ void norm_backward(const NormShape& s, const NormParameters& p, const T* x, cons
 
 template void norm_forward(const NormShape&, const NormParameters&, const float*, float*, float*, Isa);
 template void norm_forward(const NormShape&, const NormParameters&, const Bf16*, Bf16*, float*, Isa);
-template void norm_backward(const NormShape&, const NormParameters&, const float*, const float*, const float*,
+template void norm_backward(const NormShape&, const NormParameters&, const float*, const float*, float*,
                             const float*, const NormGradient<float>&, Isa);
-template void norm_backward(const NormShape&, const NormParameters&, const Bf16*, const float*, const Bf16*,
+template void norm_backward(const NormShape&, const NormParameters&, const Bf16*, const float*, Bf16*,
                             const Bf16*, const NormGradient<Bf16>&, Isa);
 
 }  // namespace dpg::kernels

@@ -53,9 +53,10 @@ struct NormGradient {
 
 // dx = (dy/dx)^T dy, with everything else held constant, plus `add` where it is given: what reaches x along a
 // skip connection. x, dy, add: [images][pixels][channels].
+// dy is used up: the first pass leaves dy * silu'(z) in it, so that the second computes no exponential.
 template <class T>
 void norm_backward(const NormShape& shape, const NormParameters& parameters, const T* x,
-                   const float* statistics, const T* dy, const T* add, const NormGradient<T>& dx,
+                   const float* statistics, T* dy, const T* add, const NormGradient<T>& dx,
                    Isa isa = best_isa());
 
 }  // namespace dpg::kernels

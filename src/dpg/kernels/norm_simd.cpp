@@ -176,7 +176,7 @@ struct GradientTerms {
 
 template <bool Silu, class T>
 GradientTerms gradient_terms(const NormShape& s, const NormParameters& p, std::int64_t image, const T* x,
-                             const float* statistics, const T* dy) {
+                             const float* statistics, T* dy) {
   const std::int64_t C = s.channels, width = C / s.groups;
   Affine f = fold(s, p, image, statistics);
   std::vector<float> mean_of(C);
@@ -194,11 +194,12 @@ GradientTerms gradient_terms(const NormShape& s, const NormParameters& p, std::i
     const Chunk chunk = chunk_of(s.pixels, k);
     for (std::int64_t i = chunk.begin; i < chunk.end; ++i) {
       const T* __restrict in = x + i * C;
-      const T* __restrict grad = dy + i * C;
+      T* __restrict grad = dy + i * C;
 #pragma omp simd
       for (std::int64_t c = 0; c < C; ++c) {
         const float v = load(in[c]);
         const float dz = load(grad[c]) * slope<Silu>(mul_add(a[c], v, b[c]));
+        if constexpr (Silu) store(&grad[c], dz);
         sum[c] += dz;
         moment[c] = mul_add(dz, v - mean[c], moment[c]);
       }
@@ -223,25 +224,23 @@ GradientTerms gradient_terms(const NormShape& s, const NormParameters& p, std::i
 }
 
 // One pixel's channels [begin, end); `out` belongs to channel `begin`.
-template <bool Silu, bool Add, class T>
-inline void write_gradient(const GradientTerms& g, const T* __restrict x, const T* __restrict dy,
+template <bool Add, class T>
+inline void write_gradient(const GradientTerms& g, const T* __restrict x, const T* __restrict dz,
                            const T* __restrict add, std::int64_t begin, std::int64_t end, T* __restrict out) {
   const float* __restrict a = g.f.a.data();
-  const float* __restrict b = g.f.b.data();
   const float* __restrict k1 = g.k1.data();
   const float* __restrict k2 = g.k2.data();
 #pragma omp simd
   for (std::int64_t c = begin; c < end; ++c) {
     const float v = load(x[c]);
-    const float dz = load(dy[c]) * slope<Silu>(mul_add(a[c], v, b[c]));
-    const float gradient = mul_add(a[c], dz, mul_add(k2[c], v, k1[c]));
+    const float gradient = mul_add(a[c], load(dz[c]), mul_add(k2[c], v, k1[c]));
     store(&out[c - begin], Add ? gradient + load(add[c]) : gradient);
   }
 }
 
 template <bool Silu, bool Add, class T>
 void backward_image(const NormShape& s, const NormParameters& p, std::int64_t image, const T* x,
-                    const float* statistics, const T* dy, const T* add, const NormGradient<T>& dx) {
+                    const float* statistics, T* dy, const T* add, const NormGradient<T>& dx) {
   const GradientTerms terms = gradient_terms<Silu>(s, p, image, x, statistics, dy);
   const std::int64_t C = s.channels, first = dx.first_channels, second = C - first;
 #pragma omp parallel for schedule(static)
@@ -249,9 +248,9 @@ void backward_image(const NormShape& s, const NormParameters& p, std::int64_t im
     const Chunk chunk = chunk_of(s.pixels, k);
     for (std::int64_t i = chunk.begin; i < chunk.end; ++i) {
       const T* along = Add ? add + i * C : nullptr;
-      write_gradient<Silu, Add>(terms, x + i * C, dy + i * C, along, 0, first, dx.first + i * first);
+      write_gradient<Add>(terms, x + i * C, dy + i * C, along, 0, first, dx.first + i * first);
       if (second > 0)
-        write_gradient<Silu, Add>(terms, x + i * C, dy + i * C, along, first, C, dx.second + i * second);
+        write_gradient<Add>(terms, x + i * C, dy + i * C, along, first, C, dx.second + i * second);
     }
   }
 }
@@ -268,8 +267,8 @@ void forward_all(const NormShape& s, const NormParameters& p, const T* x, T* y, 
 }
 
 template <bool Silu, class T>
-void backward_all(const NormShape& s, const NormParameters& p, const T* x, const float* statistics,
-                  const T* dy, const T* add, const NormGradient<T>& dx) {
+void backward_all(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, T* dy,
+                  const T* add, const NormGradient<T>& dx) {
   for (std::int64_t image = 0; image < s.images; ++image) {
     const std::int64_t o = image * s.pixels * s.channels;
     const float* own = statistics + image * s.groups * 2;
@@ -284,8 +283,8 @@ void backward_all(const NormShape& s, const NormParameters& p, const T* x, const
 }
 
 template <class T>
-void backward_any(const NormShape& s, const NormParameters& p, const T* x, const float* statistics,
-                  const T* dy, const T* add, const NormGradient<T>& dx) {
+void backward_any(const NormShape& s, const NormParameters& p, const T* x, const float* statistics, T* dy,
+                  const T* add, const NormGradient<T>& dx) {
   s.silu ? backward_all<true>(s, p, x, statistics, dy, add, dx)
          : backward_all<false>(s, p, x, statistics, dy, add, dx);
 }
@@ -298,12 +297,12 @@ void forward(const NormShape& s, const NormParameters& p, const float* x, float*
 void forward(const NormShape& s, const NormParameters& p, const Bf16* x, Bf16* y, float* statistics) {
   forward_all(s, p, x, y, statistics);
 }
-void backward(const NormShape& s, const NormParameters& p, const float* x, const float* statistics,
-              const float* dy, const float* add, const NormGradient<float>& dx) {
+void backward(const NormShape& s, const NormParameters& p, const float* x, const float* statistics, float* dy,
+              const float* add, const NormGradient<float>& dx) {
   backward_any(s, p, x, statistics, dy, add, dx);
 }
-void backward(const NormShape& s, const NormParameters& p, const Bf16* x, const float* statistics,
-              const Bf16* dy, const Bf16* add, const NormGradient<Bf16>& dx) {
+void backward(const NormShape& s, const NormParameters& p, const Bf16* x, const float* statistics, Bf16* dy,
+              const Bf16* add, const NormGradient<Bf16>& dx) {
   backward_any(s, p, x, statistics, dy, add, dx);
 }
 

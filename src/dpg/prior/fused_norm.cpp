@@ -49,7 +49,9 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const NormConstants c{saved[2], saved[3], saved[4], saved[5], context->saved_data["silu"].toBool()};
-    return {norm_backward(saved[0], c, saved[1], gradients[0], {}, saved[0].size(1)).first, Tensor()};
+    return {
+        norm_backward(saved[0], c, saved[1], gradients[0].clone(kChannelsLast), {}, saved[0].size(1)).first,
+        Tensor()};
   }
 };
 
@@ -85,7 +87,7 @@ std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& co
                                          rest > 0 ? static_cast<E*>(dx.second.data_ptr()) : nullptr};
     kernels::norm_backward(shape_of(x, constants.silu), pointers(constants),
                            static_cast<const E*>(x.data_ptr()), statistics.data_ptr<float>(),
-                           static_cast<const E*>(dy_rows.data_ptr()),
+                           static_cast<E*>(dy_rows.data_ptr()),
                            add_rows.defined() ? static_cast<const E*>(add_rows.data_ptr()) : nullptr, parts);
   });
   return dx;

@@ -24,8 +24,8 @@ bool fused_norm_available(const Tensor& x);
 
 // The bare passes. x and dy: channels last. `statistics` is filled by the forward pass.
 Tensor norm_forward(const Tensor& x, const NormConstants& constants, Tensor& statistics);
-// The gradient with respect to x, plus `add` when defined, cut after `first_channels` channels; the second
-// part is undefined when there is none.
+// dy is used up (see kernels/norm.h): pass one that nobody else holds. The gradient with respect to x, plus
+// `add` when defined, cut after `first_channels` channels; the second part is undefined when there is none.
 std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& constants,
                                         const Tensor& statistics, const Tensor& dy, const Tensor& add,
                                         std::int64_t first_channels);
