@@ -16,10 +16,20 @@
 namespace dpg::cli {
 namespace {
 
+// Which methods of the literature an operator of this kind leaves open: what each needs to know of A.
+std::string methods_for(const std::string& kind) {
+  if (kind == "black box") return "those that only evaluate A: DPG, EnKG";
+  if (kind == "differentiable")
+    return "those that need a gradient of A or less: DPS, LGD-MC, RED-diff, DAPS, DPG, EnKG";
+  if (kind == "spectral") return "all, also those that need A's singular value decomposition: DDRM, DDNM+";
+  return "all; DDRM and DDNM+, which need A's singular value decomposition, only where it is spectral";
+}
+
 void print_table() {
   for (const OperatorInfo& info : operator_catalog()) {
-    std::printf("%-15s %s\n%-15s kind: %s   example: %s\n", info.name.c_str(), info.summary.c_str(), "",
-                info.kind.c_str(), info.example.c_str());
+    std::printf("%-15s %s\n%-15s kind: %s   example: %s\n%-15s methods: %s\n", info.name.c_str(),
+                info.summary.c_str(), "", info.kind.c_str(), info.example.c_str(), "",
+                methods_for(info.kind).c_str());
     for (const OperatorParameter& parameter : info.parameters) {
       const std::string fallback =
           parameter.default_value.empty() ? "" : " [" + parameter.default_value + "]";
@@ -40,6 +50,7 @@ void print_json() {
           {{"name", parameter.name}, {"default", parameter.default_value}, {"meaning", parameter.meaning}});
     list.push_back({{"name", info.name},
                     {"kind", info.kind},
+                    {"methods", methods_for(info.kind)},
                     {"summary", info.summary},
                     {"example", info.example},
                     {"parameters", parameters}});
