@@ -1,4 +1,5 @@
-// Which of the compiled instruction sets this processor runs (see dpg_simd_sources in cmake/DpgTargets.cmake).
+// Which of the compiled instruction sets this processor runs (see dpg_simd_sources in
+// cmake/DpgTargets.cmake).
 #pragma once
 
 namespace dpg {

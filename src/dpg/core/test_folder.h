@@ -1,5 +1,5 @@
-// For tests: clears away a folder of files. Not std::filesystem::remove_all: the LibTorch 2 wheels export a copy of
-// that function which does not work, and the linker prefers it.
+// For tests: clears away a folder of files. Not std::filesystem::remove_all: the LibTorch 2 wheels export a
+// copy of that function which does not work, and the linker prefers it.
 #pragma once
 
 #include <filesystem>
