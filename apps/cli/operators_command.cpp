@@ -38,6 +38,9 @@ void print_table() {
     }
     std::printf("\n");
   }
+  std::printf(
+      "Methods are named by what they need of A; this version measures and samples, it does not restore "
+      "yet.\n");
   std::printf("Join operators with \" | \": --op \"blur:3 | inpaint:box\" applies the left one first.\n");
 }
 
