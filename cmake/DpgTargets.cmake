@@ -3,14 +3,14 @@
 # Libraries and programs alike as position-independent code: they share one precompiled torch header, which needs
 # equal flags (CMake's own switch would give -fPIC to libraries and -fPIE to programs).
 set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
-add_compile_options(-fPIC)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fPIC>)
 
 add_library(dpg_flags INTERFACE)
-target_compile_options(dpg_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused)
+set(DPG_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wunused)
 if(DPG_WARNINGS_AS_ERRORS)
-  target_compile_options(dpg_flags INTERFACE -Werror)
+  list(APPEND DPG_WARNINGS -Werror)
 endif()
+target_compile_options(dpg_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${DPG_WARNINGS}>")
 
 # Everything at once: dpg::dpg, here and for those who find_package(dpg).
 add_library(dpg_all INTERFACE)

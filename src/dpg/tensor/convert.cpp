@@ -6,6 +6,12 @@
 
 #include "dpg/checkpoint/safetensors_writer.h"
 #include "dpg/core/error.h"
+#ifdef DPG_CUDA
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "dpg/kernels/normal_cuda.h"
+#endif
 
 namespace dpg {
 namespace {
@@ -27,6 +33,30 @@ DType file_type(torch::ScalarType type) {
   for (const auto& [ours, theirs] : kTypes)
     if (theirs == type) return ours;
   fail("tensors of type ", torch::toString(type), " cannot be written");
+}
+
+// Rows shape[0] = samples * images.size(), drawn on the GPU.
+Tensor normal_samples_cuda(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,
+                           std::uint32_t first_sample, const std::vector<std::int64_t>& shape,
+                           torch::Device device) {
+#ifdef DPG_CUDA
+  const c10::cuda::CUDAGuard guard(device);
+  const Tensor noise = torch::empty(shape, torch::TensorOptions(device));
+  const std::int64_t rows = shape[0];
+  if (noise.numel() == 0) return noise;
+  const Tensor keys = torch::empty({static_cast<std::int64_t>(images.size())}, torch::kInt);
+  std::memcpy(keys.data_ptr(), images.data(), images.size_bytes());
+  const Tensor keys_there = keys.to(device);
+  cuda::fill_normals({rng.seed(), static_cast<const std::uint32_t*>(keys_there.data_ptr()),
+                      static_cast<std::int64_t>(images.size()), step, first_sample},
+                     rows, noise.numel() / rows, noise.data_ptr<float>(),
+                     c10::cuda::getCurrentCUDAStream().stream());
+  return noise;
+#else
+  (void)rng, (void)images, (void)step, (void)first_sample, (void)shape;
+  fail("this build has no GPU kernels, and noise was asked for on ", device.str(),
+       "; configure with the preset cuda");
+#endif
 }
 
 }  // namespace
@@ -109,12 +139,28 @@ void save_tensors(const std::filesystem::path& path,
 
 Tensor normal_noise(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,
                     std::uint32_t sample, torch::IntArrayRef shape_of_one, torch::Device device) {
-  std::vector<std::int64_t> shape{static_cast<std::int64_t>(images.size())};
+  return normal_samples(rng, images, step, sample, 1, shape_of_one, device);
+}
+
+Tensor normal_samples(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,
+                      std::uint32_t first_sample, std::int64_t samples, torch::IntArrayRef shape_of_one,
+                      torch::Device device) {
+  const auto batch = static_cast<std::int64_t>(images.size());
+  const std::int64_t rows = samples * batch;
+  std::vector<std::int64_t> shape{rows};
   shape.insert(shape.end(), shape_of_one.begin(), shape_of_one.end());
+  if (device.is_cuda()) return normal_samples_cuda(rng, images, step, first_sample, shape, device);
+
   const Tensor noise = torch::empty(shape);
-  const std::size_t each = images.empty() ? 0 : static_cast<std::size_t>(noise.numel()) / images.size();
-  for (std::size_t i = 0; i < images.size(); ++i)
-    rng.normal({images[i], step, sample}, {noise.data_ptr<float>() + i * each, each});
+  const std::int64_t each = rows > 0 ? noise.numel() / rows : 0;
+  // One row is shared among the threads by the generator itself, many rows are dealt out here.
+  at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const NoiseKey key{images[static_cast<std::size_t>(row % batch)], step,
+                         first_sample + static_cast<std::uint32_t>(row / batch)};
+      rng.normal(key, {noise.data_ptr<float>() + row * each, static_cast<std::size_t>(each)});
+    }
+  });
   return noise.to(device);
 }
 

@@ -39,6 +39,12 @@ Tensor normal_noise(const Rng& rng, std::span<const std::uint32_t> images, std::
                     std::uint32_t sample, torch::IntArrayRef shape_of_one,
                     torch::Device device = torch::kCPU);
 
+// Monte Carlo samples [samples * images.size(), shape_of_one...]: row k * images.size() + i is stream
+// (images[i], step, first_sample + k). On a GPU they are drawn there, the same bits.
+Tensor normal_samples(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,
+                      std::uint32_t first_sample, std::int64_t samples, torch::IntArrayRef shape_of_one,
+                      torch::Device device = torch::kCPU);
+
 // Throws "`what` has a NaN or infinity; ..." unless every element is finite.
 void check_finite(const Tensor& tensor, const std::string& what);
 

@@ -1,6 +1,7 @@
 #include "dpg/tensor/convert.h"
 
 #include <gtest/gtest.h>
+#include <torch/cuda.h>
 #include <torch/torch.h>
 
 #include <cmath>
@@ -61,6 +62,33 @@ TEST(Convert, CheckFiniteNamesTheTensor) {
     EXPECT_NE(std::string(error.what()).find("eps at step 3"), std::string::npos);
   }
   EXPECT_NO_THROW(check_finite(torch::full({1 << 16}, 3e38f), "large but finite"));
+}
+
+// Row k * images + i is stream (images[i], step, first + k), here and on a GPU.
+TEST(NormalSamples, RowsAreTheGeneratorsStreams) {
+  const Rng rng(7);
+  const std::vector<std::uint32_t> images = {4, 1, 9};
+  const Tensor rows =
+      normal_samples(rng, images, 3, 5, 2, {3, 5, 7});  // 105 values: not whole blocks of four
+  ASSERT_EQ(rows.sizes(), torch::IntArrayRef({6, 3, 5, 7}));
+  std::vector<float> expected(105);
+  for (std::uint32_t k = 0; k < 2; ++k)
+    for (std::size_t i = 0; i < 3; ++i) {
+      rng.normal({images[i], 3, 5 + k}, expected);
+      EXPECT_TRUE(
+          torch::equal(rows[static_cast<std::int64_t>(3 * k + i)].flatten(), torch::tensor(expected)));
+    }
+}
+
+TEST(NormalSamples, AreTheSameBitsOnTheGpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU here";
+  const Rng rng(7);
+  const std::vector<std::uint32_t> images = {4, 1, 9};
+  for (const std::int64_t side : {1, 5, 128}) {
+    const Tensor here = normal_samples(rng, images, 3, 5, 20, {3, side, side});
+    const Tensor there = normal_samples(rng, images, 3, 5, 20, {3, side, side}, torch::kCUDA);
+    EXPECT_TRUE(torch::equal(here, there.cpu())) << side;
+  }
 }
 
 }  // namespace
