@@ -61,6 +61,7 @@ class NoNoise : public NoiseModel {
   Tensor misfit(const Tensor& y, const Tensor& prediction) const override {
     return squared_distance(y, prediction);
   }
+  Loss loss() const override { return Loss::squared; }
   double level(const Tensor&) const override { return 0; }
   std::string spec() const override { return "none"; }
 };
@@ -75,6 +76,7 @@ class GaussianNoise : public NoiseModel {
   Tensor misfit(const Tensor& y, const Tensor& prediction) const override {
     return squared_distance(y, prediction);
   }
+  Loss loss() const override { return Loss::squared; }
   double level(const Tensor&) const override { return sigma_; }
   std::string spec() const override { return "gaussian:sigma=" + number_text(sigma_); }
 
@@ -101,6 +103,7 @@ class PoissonNoise : public NoiseModel {
   Tensor misfit(const Tensor& y, const Tensor& prediction) const override {
     return absolute_distance(y, prediction);
   }
+  Loss loss() const override { return Loss::absolute; }
   double level(const Tensor& y) const override { return 2 * std::sqrt(mean_of(light(y)) / scale_); }
   std::string spec() const override {
     return str("poisson:rate=", number_text(rate_), ",clip=", clip_ ? "yes" : "no");
@@ -126,6 +129,7 @@ class SaltPepperNoise : public NoiseModel {
   Tensor misfit(const Tensor& y, const Tensor& prediction) const override {
     return absolute_distance(y, prediction);
   }
+  Loss loss() const override { return Loss::absolute; }
   double level(const Tensor& y) const override {
     // E[y^2] = (1 - a) E[c^2] + a, and the error's mean square is a (1 + E[c^2]).
     const double square = mean_of(y.square());
@@ -148,6 +152,7 @@ class SpeckleNoise : public NoiseModel {
   Tensor misfit(const Tensor& y, const Tensor& prediction) const override {
     return squared_distance(y, prediction);
   }
+  Loss loss() const override { return Loss::squared; }
   double level(const Tensor& y) const override {
     // E[(u (1 + sigma n))^2] = E[u^2] (1 + sigma^2)
     const double square = mean_of(((y + 1) / 2).square()) / (1 + sigma_ * sigma_);
@@ -215,6 +220,20 @@ Measurement measure(std::shared_ptr<const Operator> A, std::shared_ptr<const Noi
 double noise_level(const Measurement& measurement) {
   return measurement.noise->level(
       measurement.y.masked_select(observed_entries(*measurement.A, measurement.y)));
+}
+
+std::vector<double> noise_levels(const Measurement& measurement) {
+  const Tensor observed = observed_entries(*measurement.A, measurement.y);
+  std::vector<double> levels;
+  for (std::int64_t row = 0; row < measurement.y.size(0); ++row)
+    levels.push_back(measurement.noise->level(measurement.y[row].masked_select(observed[row])));
+  return levels;
+}
+
+Measurement observed_only(Measurement measurement) {
+  const Tensor observed = observed_entries(*measurement.A, measurement.y);
+  measurement.y = torch::where(observed, measurement.y, torch::zeros_like(measurement.y));
+  return measurement;
 }
 
 }  // namespace dpg

@@ -8,11 +8,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "dpg/core/rng.h"
 #include "dpg/measure/operator.h"
 
 namespace dpg {
+
+// How a loss grows with the misfit of one measurement.
+enum class Loss { squared, absolute };
 
 class NoiseModel {
  public:
@@ -23,6 +27,7 @@ class NoiseModel {
                          std::span<const std::uint32_t> images) const = 0;
   // The loss DPG and DPS use, per image: [N]. Gaussian: ||y - Ax||^2; Poisson: ||y - Ax||_1 (method.md).
   virtual Tensor misfit(const Tensor& y, const Tensor& prediction) const = 0;
+  virtual Loss loss() const = 0;  // which of the two misfit() is
   // Standard deviation of one measurement on the [-1, 1] range (for Poisson and speckle: the mean level given
   // y). y may have any shape; noise_level() below hands over the observed entries only.
   virtual double level(const Tensor& y) const = 0;
@@ -49,7 +54,11 @@ struct Measurement {
 Measurement measure(std::shared_ptr<const Operator> A, std::shared_ptr<const NoiseModel> noise,
                     const Tensor& x, std::uint64_t seed, std::span<const std::uint32_t> images);
 
-// The noise's level over the observed entries of y.
+// The noise's level over the observed entries of y: of all rows together, and of each.
 double noise_level(const Measurement& measurement);
+std::vector<double> noise_levels(const Measurement& measurement);
+// The measurement with zeros where A observes nothing, as A itself leaves them: for pictures from elsewhere,
+// whose holes may hold anything.
+Measurement observed_only(Measurement measurement);
 
 }  // namespace dpg

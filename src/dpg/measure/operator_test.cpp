@@ -10,6 +10,7 @@
 #include "dpg/core/error.h"
 #include "dpg/measure/bicubic.h"
 #include "dpg/measure/colour.h"
+#include "dpg/measure/cropped.h"
 #include "dpg/measure/downsample.h"
 #include "dpg/measure/gaussian_blur.h"
 #include "dpg/measure/hadamard.h"
@@ -46,6 +47,11 @@ std::vector<Case> cases_of(const ImageShape& shape, std::int64_t factor) {
       {"Bicubic", [=] { return make_bicubic(shape, {factor}); }},
       {"Sensing", [=] { return make_compressed_sensing(shape, {.ratio = 0.3}, rng); }},
   };
+  out.push_back({"CroppedBlur", [=] {
+                   const ImageShape seen{shape.channels, shape.height - 2, shape.width - 1};
+                   return std::dynamic_pointer_cast<const LinearOperator>(on_larger(
+                       make_gaussian_blur(seen, {.sigma = 0.8, .size = 5}), shape.height, shape.width));
+                 }});
   if (shape.channels == 3)
     out.push_back({"Luma", [=] { return make_gray(shape, {GrayOptions::Weights::luma}); }});
   for (const Boundary boundary : kBoundaries) {
