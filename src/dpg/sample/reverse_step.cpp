@@ -7,6 +7,13 @@
 #include "dpg/core/error.h"
 
 namespace dpg {
+namespace {
+
+double ddim_sigma(double abar, double abar_prev, double eta) {
+  return eta * std::sqrt((1 - abar_prev) / (1 - abar)) * std::sqrt(1 - abar / abar_prev);
+}
+
+}  // namespace
 
 ReverseVariance choose_variance(const std::string& name, bool prior_has_learned) {
   if (name == "auto") return prior_has_learned ? ReverseVariance::learned : ReverseVariance::fixed_small;
@@ -43,11 +50,24 @@ Tensor ddpm_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoi
   return mean + torch::exp(0.5 * reverse_log_variance(schedule, i, denoised, variance)) * noise;
 }
 
+double ddpm_noise_coefficient(const Schedule& schedule, int i) {
+  const auto k = static_cast<std::size_t>(i);
+  const double abar = schedule.alpha_bar()[k];
+  return -schedule.posterior_mean_x0()[k] * std::sqrt((1 - abar) / abar);
+}
+
+double ddim_noise_coefficient(const Schedule& schedule, int i, double eta) {
+  const auto k = static_cast<std::size_t>(i);
+  const double abar = schedule.alpha_bar()[k], abar_prev = schedule.alpha_bar_prev()[k];
+  const double sigma = ddim_sigma(abar, abar_prev, eta);
+  return std::sqrt(1 - abar_prev - sigma * sigma) - std::sqrt(abar_prev) * std::sqrt((1 - abar) / abar);
+}
+
 Tensor ddim_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta,
                  const Tensor& noise) {
   const auto k = static_cast<std::size_t>(i);
   const double abar = schedule.alpha_bar()[k], abar_prev = schedule.alpha_bar_prev()[k];
-  const double sigma = eta * std::sqrt((1 - abar_prev) / (1 - abar)) * std::sqrt(1 - abar / abar_prev);
+  const double sigma = ddim_sigma(abar, abar_prev, eta);
   const Tensor eps = (x_t - std::sqrt(abar) * denoised.x0) / std::sqrt(1 - abar);
   const Tensor mean = std::sqrt(abar_prev) * denoised.x0 + std::sqrt(1 - abar_prev - sigma * sigma) * eps;
   return i == 0 || sigma == 0 ? mean : mean + sigma * noise;

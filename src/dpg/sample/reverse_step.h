@@ -24,6 +24,10 @@ Tensor ddpm_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoi
 Tensor ddim_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta,
                  const Tensor& noise);
 
+// How x_{i-1} changes with the noise estimate, x0 following it: d x_{i-1} / d eps. Both are negative.
+double ddpm_noise_coefficient(const Schedule& schedule, int i);
+double ddim_noise_coefficient(const Schedule& schedule, int i, double eta);
+
 // The logarithm of the reverse step's variance, as a tensor that broadcasts over x_t.
 Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& denoised,
                             ReverseVariance variance);

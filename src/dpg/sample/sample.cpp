@@ -8,10 +8,14 @@
 
 namespace dpg {
 
-void validate(const SampleOptions& o) {
+void validate(const SamplerOptions& o) {
   check(o.sampler == "ddpm" || o.sampler == "ddim", "sampler \"", o.sampler, "\" is not one of ddpm, ddim");
   check(o.steps >= 1, "steps = ", o.steps, " must be at least 1");
   check(o.eta >= 0 && o.eta <= 1, "eta = ", o.eta, " must lie in [0, 1]");
+}
+
+void validate(const SampleOptions& o) {
+  validate(static_cast<const SamplerOptions&>(o));
   check(o.height >= 0 && o.width >= 0, "the size ", o.width, "x", o.height, " must not be negative");
 }
 
@@ -32,12 +36,11 @@ Schedule spaced_schedule(const Schedule& full, const std::string& spacing, int s
   return full.respace_power(steps, power);
 }
 
-Tensor sample(const Prior& prior, const SampleOptions& options, const Rng& rng,
-              std::span<const std::uint32_t> images, const Observer& observer) {
+ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const Rng& rng,
+                       std::span<const std::uint32_t> images, int height, int width, Guide* guide,
+                       const Observer& observer) {
   validate(options);
   const Schedule schedule = spaced_schedule(prior.schedule(), options.spacing, options.steps);
-  const int height = options.height > 0 ? options.height : prior.image_size();
-  const int width = options.width > 0 ? options.width : prior.image_size();
   const auto noise_at = [&](std::uint32_t step) {
     return normal_noise(rng, images, step, kSamplerNoise, {prior.channels(), height, width}, prior.device());
   };
@@ -45,7 +48,14 @@ Tensor sample(const Prior& prior, const SampleOptions& options, const Rng& rng,
 
   Tensor x = noise_at(kBeforeFirstStep);
   for (int i = schedule.steps() - 1; i >= 0; --i) {
-    const Denoised denoised = prior.denoise(x, schedule.timestep(i), Track::nothing);
+    const Denoised denoised =
+        prior.denoise(x, schedule.timestep(i), guide ? guide->track(i) : Track::nothing);
+    Guidance guidance;
+    if (guide) {
+      const double coefficient =
+          ancestral ? ddpm_noise_coefficient(schedule, i) : ddim_noise_coefficient(schedule, i, options.eta);
+      guidance = guide->at({schedule, i, x, denoised, coefficient});
+    }
     const bool noisy = i > 0 && (ancestral || options.eta > 0);
     const Tensor noise = noisy ? noise_at(static_cast<std::uint32_t>(i)) : Tensor();
     if (ancestral) {
@@ -54,10 +64,20 @@ Tensor sample(const Prior& prior, const SampleOptions& options, const Rng& rng,
     } else {
       x = ddim_step(schedule, i, x, denoised, options.eta, noise);
     }
-    const StepRecord record{schedule.steps() - i, schedule.steps(), schedule.timestep(i), denoised.x0};
-    if (observer && observer(record) == Next::stop) return denoised.x0;
+    if (guidance.move.defined()) x = x + guidance.move;
+    const int done = schedule.steps() - i;
+    const StepRecord record{done, schedule.steps(), schedule.timestep(i), denoised.x0, guidance.residual};
+    if (observer && observer(record) == Next::stop) return {denoised.x0, done, true};
   }
-  return x;
+  return {x, schedule.steps(), false};
+}
+
+Tensor sample(const Prior& prior, const SampleOptions& options, const Rng& rng,
+              std::span<const std::uint32_t> images, const Observer& observer) {
+  validate(options);
+  const int height = options.height > 0 ? options.height : prior.image_size();
+  const int width = options.width > 0 ? options.width : prior.image_size();
+  return run_reverse(prior, options, rng, images, height, width, nullptr, observer).x;
 }
 
 }  // namespace dpg
