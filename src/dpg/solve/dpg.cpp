@@ -1,0 +1,224 @@
+#include "dpg/solve/dpg.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+
+#include "dpg/core/error.h"
+#include "dpg/solve/coarse_noise.h"
+#include "dpg/solve/method_entry.h"
+#include "dpg/solve/step_length.h"
+#include "dpg/tensor/convert.h"
+
+namespace dpg {
+
+template <class Visitor>
+void fields(Visitor& visit, DpgOptions& o) {
+  sampler_fields(visit, o.sampler);
+  visit("estimator", o.estimator);
+  visit("mc", o.mc);
+  visit("pairs", o.pairs);
+  visit("collapse", o.collapse);
+  visit("strength", o.strength);
+  visit("rewards", o.rewards);
+  visit("smallest_r", o.smallest_r);
+  visit("momentum", o.momentum);
+  visit("unguided", o.unguided);
+  visit("detail", o.detail);
+  visit("queries", o.queries);
+}
+
+namespace {
+
+// Which estimator runs, once the problem is known.
+enum class Estimator { exact, collapsed, streamed };
+
+bool exact_is_possible(const Measurement& m) {
+  return as_linear(*m.A) && m.noise->loss() == Loss::squared;
+}
+
+RewardRule rule_of(const DpgOptions& o) {
+  return o.rewards == "text" ? RewardRule::text : RewardRule::code;
+}
+
+Estimator choose_estimator(const DpgOptions& o, const Measurement& m) {
+  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && exact_is_possible(m)))
+    return Estimator::exact;
+  // What the collapsed form assumes of the rewards, see policy_gradient.h.
+  const bool linear_regime = rule_of(o) == RewardRule::code && o.smallest_r == 0;
+  const bool collapsed = o.collapse && o.pairs && linear_regime && o.detail == "full" && exact_is_possible(m);
+  return collapsed ? Estimator::collapsed : Estimator::streamed;
+}
+
+// Samples of one step when `queries` evaluations of A are dealt out to the guided steps, each of which also
+// spends one on A(mu), and one on the step length where that is found.
+int samples_within(const DpgOptions& o, int guided_steps) {
+  if (o.queries == 0) return o.mc;
+  const std::int64_t each = o.queries / std::max(guided_steps, 1) - (o.strength ? 1 : 2);
+  const std::int64_t samples = o.pairs ? each - each % 2 : each;
+  check(samples >= 2, "queries = ", o.queries, " leaves fewer than two samples for each of ", guided_steps,
+        " guided steps; allow more queries or take fewer steps");
+  return static_cast<int>(samples);
+}
+
+// The loop body of Algorithm 1, and the state of one run.
+class PolicyGuide : public Guide {
+ public:
+  PolicyGuide(const DpgOptions& options, const Measurement& m, const Rng& rng,
+              std::span<const std::uint32_t> images, int unguided, int samples)
+      : options_(options),
+        m_(m),
+        rng_(rng),
+        images_(images),
+        unguided_(unguided),
+        samples_(samples),
+        estimator_(choose_estimator(options, m)),
+        noise_levels_(torch::tensor(noise_levels(m), torch::kFloat).to(m.y.device())) {}
+
+  Track track(int i) const override { return i < unguided_ ? Track::nothing : Track::gradient; }
+
+  Guidance at(const ReverseStep& step) override {
+    const Tensor& mu = step.denoised.x0;
+    const Tensor prediction = m_.A->apply(mu), residual = m_.y - prediction;
+    ++operator_calls;
+    Guidance guidance{{}, residual_norm(m_.y, prediction)};
+    history.t.push_back(step.schedule.timestep(step.i));
+    history.residual.push_back(guidance.residual);
+    if (step.i < unguided_) return guidance;
+
+    scale_ = next_scale(rule_of(options_), m_.noise->loss(), residual, m_.A->input_shape().elements(),
+                        options_.smallest_r, scale_);
+    const Tensor v = policy_gradient({*m_.A, *m_.noise, m_.y, mu, prediction, scale_}, step);
+    Tensor g = with_momentum(step.denoised.pull_back(v), step);
+    ++reverse_passes;
+    if (options_.strength) {
+      const Tensor norm = g.flatten(1).norm(2, {1}).clamp_min(1e-30).view({-1, 1, 1, 1});
+      guidance.move = step.noise_coefficient * *options_.strength * g / norm;
+    } else {
+      // x0 is to move by s c w; this is what that means for the noise estimate.
+      const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
+      const Tensor w = -g * reward_unit(residual).view({-1, 1, 1, 1});
+      const Tensor s =
+          posterior_step_length({*m_.A, mu, prediction, residual, noise_levels_, scale_.r}, w, abar);
+      ++operator_calls;
+      guidance.move = -step.noise_coefficient * std::sqrt(1 - abar) * s.view({-1, 1, 1, 1}) * w;
+    }
+    return guidance;
+  }
+
+  History history;
+  std::int64_t operator_calls = 0;
+  int reverse_passes = 0;
+
+ private:
+  Tensor policy_gradient(const PolicyStep& p, const ReverseStep& step) {
+    const ImageShape shape = m_.A->input_shape();
+    const auto index = static_cast<std::uint32_t>(step.i);
+    const torch::Device device = p.mu.device();
+    if (estimator_ != Estimator::streamed) ++operator_calls;  // the adjoint
+    switch (estimator_) {
+      case Estimator::exact:
+        // The authors' constants mean lambda = 2 d, so far above A^T A that only A^T e is left.
+        return exact_policy_gradient(
+            p, rule_of(options_) == RewardRule::text ? 0.5 : std::numeric_limits<double>::infinity());
+      case Estimator::collapsed: {
+        const Tensor across = normal_noise(rng_, images_, index, 1, p.mu.sizes().slice(1), device);
+        const Tensor along = normal_noise(rng_, images_, index, 2, {samples_ / 2}, device);
+        return collapsed_policy_gradient(p, samples_, along, across);
+      }
+      case Estimator::streamed:
+        break;
+    }
+    std::int64_t height = shape.height, width = shape.width;
+    if (options_.detail == "coarse") {
+      const double abar = step.schedule.alpha_bar()[index], sigma = std::sqrt((1 - abar) / abar);
+      height = coarse_side(height, sigma), width = coarse_side(width, sigma);
+    }
+    operator_calls += samples_;
+    return streamed_policy_gradient(p, samples_, options_.pairs, [&](std::int64_t first, std::int64_t count) {
+      return coarse_samples(rng_, images_, index, static_cast<std::uint32_t>(1 + first), count, shape, height,
+                            width, device);
+    });
+  }
+
+  // From the slope of the rewards to A^T e: p = exp(-loss / Z) has slope (2/Z) A^T e for a squared loss and
+  // (1/Z) A^T sign(e) for an absolute one, where sign(e) stands for e / mean|e|. [N]
+  Tensor reward_unit(const Tensor& residual) const {
+    if (estimator_ == Estimator::exact) return torch::ones_like(scale_.Z);
+    if (m_.noise->loss() == Loss::squared) return scale_.Z / 2;
+    return scale_.Z * residual.flatten(1).abs().sum(1) / static_cast<double>(m_.A->measurements());
+  }
+
+  Tensor with_momentum(const Tensor& g, const ReverseStep& step) {
+    if (options_.momentum == 0) return g;
+    const double beta = options_.momentum * step.i / step.schedule.steps();
+    last_g_ = last_g_.defined() ? beta * last_g_ + (1 - beta) * g : g;
+    return last_g_;
+  }
+
+  const DpgOptions& options_;
+  const Measurement& m_;
+  const Rng& rng_;
+  std::span<const std::uint32_t> images_;
+  int unguided_, samples_;
+  Estimator estimator_;
+  Tensor noise_levels_;  // [N]
+  RewardScale scale_;
+  Tensor last_g_;
+};
+
+}  // namespace
+
+void validate(const DpgOptions& o) {
+  validate(o.sampler);
+  check(o.estimator == "auto" || o.estimator == "mc" || o.estimator == "exact", "estimator \"", o.estimator,
+        "\" is not one of auto, mc, exact");
+  check(o.mc >= 2, "mc = ", o.mc, " must be at least 2");
+  check(!o.pairs || o.mc % 2 == 0, "mc = ", o.mc, " must be even, because samples come in pairs");
+  check(!o.strength || *o.strength >= 0, "strength = ", o.strength.value_or(0), " must not be negative");
+  check(o.rewards == "code" || o.rewards == "text", "rewards \"", o.rewards, "\" is not one of code, text");
+  check(o.smallest_r >= 0, "smallest_r = ", o.smallest_r, " must not be negative");
+  check(o.momentum >= 0 && o.momentum < 1, "momentum = ", o.momentum, " must lie in [0, 1)");
+  check(o.unguided >= -1, "unguided = ", o.unguided, " must be a number of steps, or -1");
+  check(o.detail == "full" || o.detail == "coarse", "detail \"", o.detail, "\" is not one of full, coarse");
+  check(o.queries >= 0, "queries = ", o.queries, " must not be negative");
+}
+
+Dpg::Dpg(DpgOptions options) : options_(std::move(options)) {
+  validate(options_);
+}
+
+void Dpg::check_problem(const Measurement& m) const {
+  if (options_.estimator != "exact") return;  // sampling serves everything
+  check(as_linear(*m.A), "the exact estimator needs a linear operator, and \"", m.A->spec(), "\" is ",
+        kind_name(*m.A), "; use --estimator mc, which needs no more than A itself");
+  check(m.noise->loss() == Loss::squared, "the exact estimator needs a squared loss, and the noise ",
+        m.noise->spec(), " has an absolute one; use --estimator mc");
+}
+
+Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng& rng,
+                  std::span<const std::uint32_t> images, const Observer& observer) const {
+  check_problem(measurement);
+  check_sizes(measurement, prior, images);
+  const Measurement m = to_device(measurement, prior.device());
+  const ImageShape shape = m.A->input_shape();
+  const int unguided = options_.unguided >= 0               ? options_.unguided
+                       : options_.sampler.sampler == "ddpm" ? 2
+                                                            : 1;
+  const int samples = samples_within(options_, options_.sampler.steps - unguided);
+
+  PolicyGuide guide(options_, m, rng, images, unguided, samples);
+  const ReverseRun run = run_reverse(prior, options_.sampler, rng, images, static_cast<int>(shape.height),
+                                     static_cast<int>(shape.width), &guide, observer);
+  const Cost cost{run.network_calls, guide.reverse_passes, guide.operator_calls};
+  return {run.x.clamp(-1, 1), std::move(guide.history), cost, run.stopped};
+}
+
+MethodEntry dpg_entry() {
+  return method_entry<Dpg, DpgOptions>(
+      {"", "diffusion policy gradient: guidance from sampled rewards, or from their exact limit",
+       "Tang et al., Solving inverse problems with diffusion models by policy gradients", "black box"});
+}
+
+}  // namespace dpg

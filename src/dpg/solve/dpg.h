@@ -1,0 +1,48 @@
+// Diffusion Policy Gradient (Tang et al.; Algorithm 1 of the paper): noisy images are policies, clean images
+// are states, and the guidance is a policy gradient. It needs no derivative of A.
+// docs/methods/dpg.md goes from equation to code.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "dpg/solve/policy_gradient.h"
+#include "dpg/solve/solver.h"
+
+namespace dpg {
+
+struct DpgOptions {
+  SamplerOptions sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5"};
+  // mc: sampled. exact: the limit of many samples, for linear operators and a squared loss. auto: exact where
+  // that is possible, unless a strength is given: the B of the literature belongs to the sampled one.
+  std::string estimator = "auto";
+  int mc = 500;       // samples (evaluations of A) per step
+  bool pairs = true;  // each sample with both signs; even parts of the reward cancel
+  // Linear operators: draw the sum of all samples at once, equal in law, instead of the samples one by one.
+  bool collapse = true;
+  // B: the norm of the guidance beside the noise estimate. None: found at each step from the residual.
+  std::optional<double> strength;
+  std::string rewards = "code";  // Z and r by the authors' program, or by the paper's text
+  double smallest_r = 0;         // r is at least this
+  double momentum = 0;           // beta: g <- beta t/T g_previous + (1 - beta t/T) g
+  int unguided = -1;  // last steps without guidance; -1: as the authors' program, 2 for DDPM and 1 for DDIM
+  // The grid on which samples are drawn: full, or coarse: as much detail as the step's noise leaves visible.
+  std::string detail = "full";
+  std::int64_t queries = 0;  // evaluations of A in the whole run, dealt out evenly; 0: mc at every step
+};
+void validate(const DpgOptions& options);
+
+class Dpg : public Solver {
+ public:
+  static constexpr const char* kName = "dpg";
+  explicit Dpg(DpgOptions options);
+  std::string name() const override { return kName; }
+  void check_problem(const Measurement& measurement) const override;
+  Result solve(const Measurement& measurement, const Prior& prior, const Rng& rng,
+               std::span<const std::uint32_t> images, const Observer& observer = {}) const override;
+
+ private:
+  DpgOptions options_;
+};
+
+}  // namespace dpg

@@ -1,0 +1,285 @@
+// The DPG solver on a Gaussian prior, where the posterior is known.
+#include "dpg/solve/dpg.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "dpg/core/error.h"
+#include "dpg/measure/catalog.h"
+#include "dpg/solve/catalog.h"
+#include "dpg/solve/settings.h"
+#include "dpg/solve/step_length.h"
+#include "dpg/tensor/convert.h"
+
+namespace dpg {
+namespace {
+
+constexpr int kSide = 8, kValues = 3 * kSide * kSide;
+
+// Smooth pictures: neighbours are correlated, with a standard deviation of 0.3.
+std::shared_ptr<const GaussianPrior> smooth_prior() {
+  const Tensor at = torch::arange(kSide, torch::kDouble);
+  const Tensor distance = (at.unsqueeze(0) - at.unsqueeze(1)).square();
+  const Tensor line = torch::exp(-distance / 8.0);
+  const Tensor colour = 0.5 * torch::eye(3, torch::kDouble) + 0.5;
+  const Tensor covariance =
+      0.09 * torch::kron(colour, torch::kron(line, line)) + 1e-6 * torch::eye(kValues, torch::kDouble);
+  return std::make_shared<GaussianPrior>(torch::zeros({3, kSide, kSide}), covariance);
+}
+
+struct Case {
+  std::shared_ptr<const GaussianPrior> prior = smooth_prior();
+  std::vector<std::uint32_t> images = {0, 1, 2};
+  Tensor truth;
+  Measurement m;
+
+  explicit Case(const std::string& op = "sr:2", const std::string& noise = "gaussian:0.05") {
+    const Tensor root = torch::linalg_cholesky(prior->covariance()).to(torch::kFloat);
+    const Tensor white = normal_noise(Rng(9), images, 0, 5, {kValues});
+    truth = torch::matmul(white, root.t()).view({3, 3, kSide, kSide});
+    m = measure(make_operator(op, {{3, kSide, kSide}, 4, images}), make_noise(noise), truth, 4, images);
+  }
+  Case row(std::int64_t i) const {
+    Case one = *this;
+    one.images = {images[static_cast<std::size_t>(i)]};
+    one.truth = truth.slice(0, i, i + 1);
+    one.m.y = m.y.slice(0, i, i + 1);
+    if (m.A->batch() > 1) one.m.A = make_operator(m.A->spec(), {{3, kSide, kSide}, 4, one.images});
+    return one;
+  }
+  Result solve(const DpgOptions& options, const Observer& observer = {}) const {
+    return Dpg(options).solve(m, *prior, Rng(1), images, observer);
+  }
+};
+
+DpgOptions sampled(double strength = 4, int steps = 12) {
+  DpgOptions o;
+  o.sampler.steps = steps;
+  o.sampler.variance = "small";
+  o.estimator = "mc";
+  o.mc = 40;
+  o.strength = strength;
+  return o;
+}
+
+double relative_error(const Tensor& a, const Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+TEST(Dpg, WithoutStrengthItIsThePriorsOwnSample) {
+  const Case c;
+  const DpgOptions options = sampled(0);
+  SampleOptions unguided;
+  static_cast<SamplerOptions&>(unguided) = options.sampler;
+  const Tensor expected = sample(*c.prior, unguided, Rng(1), c.images).clamp(-1, 1);
+  EXPECT_LT(relative_error(c.solve(options).image, expected), 1e-6);
+}
+
+// One step moves by B c_t along the guidance, whatever the operator's scale. (Pictures near zero, so that the
+// clamp at the end stays out of it.)
+TEST(Dpg, AStepMovesByItsStrength) {
+  Case c;
+  c.prior = std::make_shared<GaussianPrior>(torch::zeros({3, kSide, kSide}),
+                                            1e-6 * torch::eye(kValues, torch::kDouble));
+  DpgOptions options = sampled(0, 1), none = options;
+  options.unguided = none.unguided = 0;
+  options.sampler.spacing = none.sampler.spacing = "even";
+  options.strength = 0.1;
+  const Tensor moved = c.solve(options).image - c.solve(none).image;
+  const Schedule one = spaced_schedule(c.prior->schedule(), "even", 1);
+  const double expected = 0.1 * std::sqrt((1 - one.alpha_bar()[0]) / one.alpha_bar()[0]);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(moved[i].norm().item<double>(), expected, 1e-3 * expected);
+}
+
+TEST(Dpg, ABatchIsItsImagesOneByOne) {
+  for (const std::string op : {"sr:2", "inpaint:random,removed=0.5", "hdr"})
+    for (const std::string noise : {"gaussian:0.05", "poisson:1"})
+      for (const bool automatic : {false, true}) {
+        const Case c(op, noise);
+        DpgOptions options = sampled();
+        options.momentum = 0.1;
+        if (automatic) options.strength.reset();
+        const Result all = c.solve(options);
+        for (int i = 0; i < 3; ++i) {
+          const Result one = c.row(i).solve(options);
+          EXPECT_LT(relative_error(all.image.slice(0, i, i + 1), one.image), 2e-5) << op << " " << noise;
+          EXPECT_NEAR(all.history.residual_of(i).back(), one.history.residual_of(0).back(), 1e-4);
+        }
+      }
+}
+
+TEST(Dpg, KeepsNothingBetweenRuns) {
+  const Case a("sr:2"), b("blur:sigma=1,size=5");
+  DpgOptions options = sampled();
+  options.momentum = 0.1;
+  const Dpg solver(options);
+  const Tensor alone = solver.solve(b.m, *b.prior, Rng(1), b.images).image;
+  solver.solve(a.m, *a.prior, Rng(1), a.images);
+  EXPECT_TRUE(torch::equal(solver.solve(b.m, *b.prior, Rng(1), b.images).image, alone));
+  EXPECT_FALSE(torch::equal(solver.solve(b.m, *b.prior, Rng(2), b.images).image, alone));
+}
+
+// Every form of the estimator brings the picture to the data: the residual ends far below that of an
+// unguided sample and not below what the noise allows by much.
+TEST(Dpg, EveryEstimatorFitsTheData) {
+  struct Form {
+    const char* name;
+    std::function<void(DpgOptions&)> set;
+  };
+  const std::vector<Form> forms = {
+      {"collapsed", [](DpgOptions&) {}},
+      {"streamed", [](DpgOptions& o) { o.collapse = false; }},
+      {"single samples", [](DpgOptions& o) { o.collapse = false, o.pairs = false; }},
+      {"exact", [](DpgOptions& o) { o.estimator = "exact"; }},
+      {"text", [](DpgOptions& o) { o.estimator = "exact", o.rewards = "text"; }},
+      {"coarse", [](DpgOptions& o) { o.detail = "coarse"; }},
+      {"ddim",
+       [](DpgOptions& o) { o.sampler.sampler = "ddim", o.sampler.spacing = "even", o.strength = 16; }},
+  };
+  const Case c("sr:2");
+  const double unguided = c.solve(sampled(0, 50)).history.residual_of(0).back();
+  const double floor = noise_floors(c.m)[0];
+  for (const Form& form : forms) {
+    DpgOptions options = sampled(4, 50);
+    options.mc = 400;
+    form.set(options);
+    const Result result = c.solve(options);
+    for (int i = 0; i < 3; ++i) {
+      const double residual = result.history.residual_of(i).back();
+      EXPECT_LT(residual, 0.5 * unguided) << form.name;
+      EXPECT_LT(residual, 3 * floor) << form.name;
+    }
+    EXPECT_EQ(result.history.t.size(), 50u);
+    EXPECT_EQ(result.cost.network_calls, 50);
+  }
+}
+
+// Closed form: for a Gaussian prior and an operator that keeps the residual's direction (A c J A^T e = k e),
+// the best step along e is the posterior mean itself, s = 1 / (k + sigma^2).
+TEST(StepLength, IsThePosteriorMeanWhereOneDirectionIsAll) {
+  const auto prior =
+      std::make_shared<GaussianPrior>(torch::zeros({3, 2, 2}), 0.2 * torch::eye(12, torch::kDouble));
+  const auto A = make_operator("identity", {{3, 2, 2}, 0, {0}});
+  const int t = 300;
+  const double abar = prior->schedule().alpha_bar()[t];
+  const Tensor x_t = normal_noise(Rng(2), std::vector<std::uint32_t>{0}, 0, 0, {3, 2, 2});
+  const Denoised denoised = prior->denoise(x_t, t, Track::gradient);
+  const Tensor y = 0.4 * normal_noise(Rng(3), std::vector<std::uint32_t>{0}, 0, 0, {3, 2, 2});
+  const Tensor prediction = A->apply(denoised.x0), e = y - prediction;
+  const double sigma = 0.1, c = (1 - abar) / std::sqrt(abar);
+  const Tensor w = denoised.pull_back(e);
+  const Tensor s = posterior_step_length(
+      {*A, denoised.x0, prediction, e, torch::tensor({static_cast<float>(sigma)}), torch::tensor({0.01f})}, w,
+      abar);
+  const double variance = 1 / (abar / (1 - abar) + 1 / 0.2);  // of x0 given x_t
+  EXPECT_NEAR(s.item<double>(), 1 / (variance + sigma * sigma), 1e-4 / variance);
+  const Tensor posterior_mean =
+      (denoised.x0 / variance + y / (sigma * sigma)) / (1 / variance + 1 / (sigma * sigma));
+  EXPECT_LT(relative_error(denoised.x0 + s * c * w, posterior_mean), 1e-4);
+}
+
+// The strength found at run time lands the residual on the noise floor, for operators as different as these,
+// also through an operator that tells nothing but its output.
+TEST(Dpg, AutomaticStrengthLandsOnTheNoiseFloor) {
+  for (const std::string op : {"sr:2", "blur:sigma=1,size=5", "inpaint:box,height=4,width=4"}) {
+    const Case c(op, "gaussian:0.1");
+    for (const std::string estimator : {"exact", "mc"}) {
+      DpgOptions options;
+      options.sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5", .variance = "small"};
+      options.estimator = estimator;
+      options.mc = 2000;
+      const Result result = c.solve(options);
+      double sum = 0;
+      for (int i = 0; i < 3; ++i) sum += result.history.residual_of(i).back() / noise_floors(c.m)[i] / 3;
+      EXPECT_GT(sum, 0.75) << op << " " << estimator;
+      EXPECT_LT(sum, 1.3) << op << " " << estimator;
+    }
+  }
+}
+
+TEST(Dpg, StaysWithinItsQueries) {
+  const Case c("quantize:8", "none");
+  DpgOptions options = sampled(4, 10);
+  options.queries = 500;
+  const Result result = c.solve(options);
+  EXPECT_LE(result.cost.operator_calls, 500);
+  EXPECT_GE(result.cost.operator_calls, 400);
+  options.queries = 20;
+  EXPECT_THROW(c.solve(options), Error);
+}
+
+TEST(Dpg, StopsWhenTold) {
+  const Case c;
+  const Result result = c.solve(sampled(), [](const StepRecord& record) {
+    EXPECT_EQ(record.residual.size(0), 3);
+    return record.done == 5 ? Next::stop : Next::go_on;
+  });
+  EXPECT_TRUE(result.stopped);
+  EXPECT_EQ(result.cost.network_calls, 5);
+  EXPECT_LE(result.image.abs().max().item<double>(), 1);
+}
+
+TEST(Dpg, RefusesTheExactEstimatorWhereItHasNone) {
+  DpgOptions options;
+  options.estimator = "exact";
+  for (const auto& [op, noise] : {std::pair{"hdr", "gaussian:0.05"}, {"sr:2", "poisson:1"}}) {
+    const Case c(op, noise);
+    try {
+      c.solve(options);
+      FAIL() << op << " with " << noise << " was not refused";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("--estimator mc"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Settings, GoThroughJsonAndBack) {
+  const Json defaults = default_settings("dpg");
+  EXPECT_EQ(defaults["strength"], "auto");
+  EXPECT_EQ(defaults["steps"], 100);
+  Json changed = {{"strength", 70}, {"mc", 800}};
+  set_from_text(changed, "pairs=false");
+  set_from_text(changed, "spacing=power:2");
+  const Json complete = complete_settings("dpg", changed);
+  EXPECT_EQ(complete["strength"], 70.0);
+  EXPECT_EQ(complete["pairs"], false);
+  EXPECT_EQ(complete["spacing"], "power:2");
+  EXPECT_EQ(complete_settings("dpg", complete), complete);
+}
+
+TEST(Settings, WrongOnesAreNamed) {
+  const auto message = [](const std::string& method, const Json& settings) {
+    try {
+      make_solver(method, settings);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(message("dpg", {{"stregth", 1}}).find("strength"), std::string::npos);
+  EXPECT_NE(message("dpg", {{"steps", 1.5}}).find("whole number"), std::string::npos);
+  EXPECT_NE(message("dpg", {{"mc", 7}}).find("even"), std::string::npos);
+  EXPECT_NE(message("dqg", Json::object()).find("dpg"), std::string::npos);
+}
+
+TEST(Presets, AllLoadAndScaleWithTheSize) {
+  const std::vector<std::string> names = preset_names();
+  EXPECT_GE(names.size(), 19u);  // the rows of the paper's appendix
+  for (const std::string& name : names) {
+    const Preset preset = load_preset(name);
+    if (!preset.op.empty()) {
+      EXPECT_NO_THROW(make_operator(preset.op, {{3, 256, 256}, 0, {0}})) << name;
+    }
+    EXPECT_NO_THROW(make_solver(preset.method, preset_settings(preset, 3 * 128 * 128))) << name;
+  }
+  const Preset preset = load_preset("ffhq-sr4-gaussian");
+  EXPECT_DOUBLE_EQ(preset_settings(preset, 3 * 256 * 256)["strength"], 160);
+  EXPECT_DOUBLE_EQ(preset_settings(preset, 3 * 128 * 128)["strength"], 80);
+  EXPECT_EQ(preset_settings(preset, 3 * 128 * 128)["mc"], 800);
+  EXPECT_THROW(load_preset("ffhq-sr4-gausian"), Error);
+}
+
+}  // namespace
+}  // namespace dpg

@@ -1,0 +1,45 @@
+// What a method's file gives to the catalogue. Only catalog.cpp and the methods include this.
+#pragma once
+
+#include "dpg/solve/catalog.h"
+#include "dpg/solve/settings.h"
+
+namespace dpg {
+
+struct MethodEntry {
+  MethodInfo info;
+  Json (*complete)(const Json& settings);  // every setting, filled in; throws for a wrong one
+  std::unique_ptr<Solver> (*make)(const Json& settings);
+};
+
+template <class Options>
+Options read_settings(const std::string& method, const Json& settings) {
+  Options options;
+  SettingsReader reader(method, settings);
+  fields(reader, options);
+  reader.finish();
+  validate(options);
+  return options;
+}
+
+// For a method with a struct Options, `fields(Visitor&, Options&)`, `validate(Options)`, a constructor from
+// Options, and a `static constexpr const char* kName`.
+template <class Method, class Options>
+MethodEntry method_entry(MethodInfo info) {
+  info.name = Method::kName;
+  return {std::move(info),
+          [](const Json& settings) {
+            Options options = read_settings<Options>(Method::kName, settings);
+            SettingsWriter writer;
+            fields(writer, options);
+            return writer.take();
+          },
+          [](const Json& settings) -> std::unique_ptr<Solver> {
+            return std::make_unique<Method>(read_settings<Options>(Method::kName, settings));
+          }};
+}
+
+// One for each method, defined in its file.
+MethodEntry dpg_entry();
+
+}  // namespace dpg

@@ -1,0 +1,178 @@
+#include "dpg/solve/policy_gradient.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "dpg/core/error.h"
+
+namespace dpg {
+namespace {
+
+constexpr double kSmoothing = 0.9;  // of Z, in the authors' program
+constexpr double kTiny = 1e-30;     // keeps 0 / 0 of a perfect fit at 0
+
+// [N] against [N, C, H, W].
+Tensor as_images(const Tensor& per_image) {
+  return per_image.view({-1, 1, 1, 1});
+}
+
+// [N] repeated for k samples of each image, as [k * N] rows.
+Tensor as_rows(const Tensor& per_image, std::int64_t k) {
+  return per_image.repeat({k});
+}
+
+// Samples whose values fit into about this many numbers are handled at once: enough to fill a GPU, little
+// enough for a processor's memory not to matter.
+std::int64_t samples_at_once(const Tensor& mu) {
+  const std::int64_t values = mu.is_cuda() ? 16 << 20 : 2 << 20;
+  return std::max<std::int64_t>(1, values / mu.numel());
+}
+
+// sum_k q_k xi_k, sum_k q_k and sum_k xi_k, with q_k = (p_k - reference) / exp(shift). A common factor of the
+// rewards does not change the direction and a common term not the shaped gradient, so both are chosen such
+// that nothing over- or underflows and that what is added up is small.
+class RewardSums {
+ public:
+  // log_reward: [k, N]; xi: [k * N, C, H, W].
+  void add(const Tensor& log_reward, const Tensor& xi) {
+    const std::int64_t k = log_reward.size(0), n = log_reward.size(1);
+    const Tensor highest = std::get<0>(log_reward.max(0));
+    if (!shift_.defined()) {
+      shift_ = highest;
+      reference_ = (log_reward - shift_).exp().mean(0);
+      weighted_ = torch::zeros_like(xi.slice(0, 0, n));
+      plain_ = torch::zeros_like(weighted_);
+      total_ = torch::zeros_like(shift_);
+    }
+    const Tensor higher = torch::maximum(shift_, highest), factor = (shift_ - higher).exp();
+    shift_ = higher;
+    reference_ = reference_ * factor;
+    const Tensor q = (log_reward - shift_).exp() - reference_;
+    const Tensor by_sample = xi.view({k, n, -1});
+    // [N, 1, k] x [N, k, d]
+    const Tensor sum = torch::bmm(q.t().unsqueeze(1), by_sample.transpose(0, 1)).view_as(weighted_);
+    weighted_ = weighted_ * as_images(factor) + sum;
+    plain_ = plain_ + by_sample.sum(0).view_as(plain_);
+    total_ = total_ * factor + q.sum(0);
+  }
+
+  // sum_k (p_k - b_k) xi_k / N of N samples, b_k the mean of the others.
+  Tensor shaped(std::int64_t samples) const {
+    const auto count = static_cast<double>(samples);
+    const Tensor sum = count * weighted_ - as_images(total_) * plain_;
+    return sum * as_images(unshifted()) / (count * (count - 1));
+  }
+
+ private:
+  // exp(shift), where the gradient's squares still fit into a float: only then do those of two steps compare.
+  Tensor unshifted() const { return shift_.clamp(-20, 20).exp(); }
+
+  Tensor weighted_, plain_;           // [N, C, H, W]
+  Tensor total_, shift_, reference_;  // [N]
+};
+
+// loss(y, A(mu) + change) - loss(y, A(mu)) of each row, [rows]. Taken value by value, before anything is
+// added up: the difference is small beside the losses, and floats would lose most of it.
+Tensor loss_change(Loss loss, const Tensor& residual, const Tensor& change) {
+  const Tensor difference =
+      loss == Loss::squared ? change * (change - 2 * residual) : (residual - change).abs() - residual.abs();
+  return difference.flatten(1).sum(1);
+}
+
+// log p for both signs of a chunk of samples, [k, N] each. A linear operator sees each sample once.
+struct LogRewards {
+  Tensor plus, minus;
+};
+LogRewards log_rewards(const PolicyStep& s, const Tensor& xi, bool both) {
+  const std::int64_t n = s.mu.size(0), k = xi.size(0) / n;
+  std::vector<std::int64_t> rounds(static_cast<std::size_t>(s.y.dim()), 1);
+  rounds[0] = k;
+  const Tensor residual = (s.y - s.prediction).repeat(rounds), Z = s.scale.Z.clamp_min(kTiny);
+  const auto log_reward = [&](const Tensor& change) {
+    return -loss_change(s.noise.loss(), residual, change).view({k, n}) / Z;
+  };
+  const Tensor step = xi * as_images(as_rows(s.scale.r, k));
+  if (as_linear(s.A)) {
+    const Tensor change = s.A.apply(step);
+    return {log_reward(change), both ? log_reward(-change) : Tensor()};
+  }
+  const Tensor mu = s.mu.repeat({k, 1, 1, 1}), prediction = s.prediction.repeat(rounds);
+  return {log_reward(s.A.apply(mu + step) - prediction),
+          both ? log_reward(s.A.apply(mu - step) - prediction) : Tensor()};
+}
+
+const LinearOperator& need_linear(const PolicyStep& s, const char* what) {
+  const LinearOperator* linear = as_linear(s.A);
+  check(linear && s.noise.loss() == Loss::squared, what,
+        " needs a linear operator and a squared loss, and the problem is \"", s.A.spec(), "\" with ",
+        s.noise.spec(), "; use estimator mc");
+  return *linear;
+}
+
+}  // namespace
+
+RewardScale next_scale(RewardRule rule, Loss loss, const Tensor& residual, std::int64_t image_values,
+                       double smallest_r, const RewardScale& previous) {
+  const auto d = static_cast<double>(image_values);
+  const Tensor e = residual.flatten(1);
+  const Tensor square = e.square().sum(1), absolute = e.abs().sum(1);
+  Tensor Z, r;
+  if (rule == RewardRule::text) {
+    Z = loss == Loss::squared ? square / d : absolute;
+    r = (square / d).sqrt();
+  } else if (loss == Loss::squared) {
+    Z = previous.Z.defined() ? kSmoothing * previous.Z + (1 - kSmoothing) * square : square;
+    r = (Z / d).sqrt() / 2;
+  } else {
+    Z = absolute;
+    r = Z / d;
+  }
+  return {Z, r.clamp_min(std::max(smallest_r, 1e-6))};
+}
+
+Tensor streamed_policy_gradient(const PolicyStep& s, std::int64_t samples, bool pairs,
+                                const NoiseSource& noise) {
+  const std::int64_t draws = pairs ? samples / 2 : samples;
+  check(pairs ? samples >= 2 && samples % 2 == 0 : samples >= 2, "mc = ", samples,
+        pairs ? " must be even and at least 2, because samples come in pairs" : " must be at least 2");
+  RewardSums sums;
+  for (std::int64_t done = 0; done < draws;) {
+    const std::int64_t count = std::min(samples_at_once(s.mu), draws - done);
+    const Tensor xi = noise(done, count);
+    const LogRewards rewards = log_rewards(s, xi, pairs);
+    // Both signs together, so that the reference is taken from both.
+    if (pairs)
+      sums.add(torch::cat({rewards.plus, rewards.minus}), torch::cat({xi, -xi}));
+    else
+      sums.add(rewards.plus, xi);
+    done += count;
+  }
+  return -sums.shaped(samples) / as_images(s.scale.r);
+}
+
+Tensor collapsed_policy_gradient(const PolicyStep& s, std::int64_t samples, const Tensor& along,
+                                 const Tensor& across) {
+  const LinearOperator& A = need_linear(s, "the collapsed policy gradient");
+  check(along.size(1) == samples / 2 && samples >= 2 && samples % 2 == 0, "mc = ", samples,
+        " must be even and at least 2, because samples come in pairs");
+  const Tensor w = A.adjoint(s.y - s.prediction);
+  const Tensor length = w.flatten(1).norm(2, {1}).clamp_min(kTiny);
+  const Tensor direction = w / as_images(length);
+  // p(xi) - p(-xi) = 2 sinh(2 r <w, xi> / Z), up to the common factor.
+  const Tensor slope = 2 * s.scale.r * length / s.scale.Z.clamp_min(kTiny);
+  const Tensor weight = 2 * torch::sinh(slope.unsqueeze(1) * along);
+  const Tensor signal = (weight * along).sum(1), spread = weight.norm(2, {1});
+  const Tensor overlap = (direction * across).flatten(1).sum(1);
+  const Tensor sum = as_images(signal - spread * overlap) * direction + as_images(spread) * across;
+  return -sum / as_images(s.scale.r * static_cast<double>(samples - 1));
+}
+
+Tensor exact_policy_gradient(const PolicyStep& s, double lambda) {
+  const LinearOperator& A = need_linear(s, "the exact policy gradient");
+  const Tensor w = A.adjoint(s.y - s.prediction);
+  return std::isinf(lambda) ? -w : -lambda * A.regularised_solve(w, lambda);
+}
+
+}  // namespace dpg
