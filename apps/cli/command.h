@@ -14,5 +14,9 @@ void add_denoise_command(CLI::App& app);    // noise an image to level t and sho
 void add_degrade_command(CLI::App& app);    // clean pictures to measurements
 void add_operators_command(CLI::App& app);  // what operators and noises there are
 void add_estimate_noise_command(CLI::App& app);  // the noise level of a single picture
+void add_restore_command(CLI::App& app);         // degraded pictures to restored ones
+void add_rerun_command(CLI::App& app);           // a restored picture again, from its manifest
+void add_methods_command(CLI::App& app);         // what methods and presets there are
+void add_tune_command(CLI::App& app);            // a method over a grid of settings
 
 }  // namespace dpg::cli

@@ -1,11 +1,9 @@
 // dpg degrade IN --op OPERATOR --noise NOISE -o OUT: makes a measurement of a clean picture, or of each in a
 // folder.
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "dpg/measure/sidecar.h"
 #include "dpg/measure/view.h"
 #include "dpg/tensor/convert.h"
+#include "pictures.h"
 
 namespace dpg::cli {
 namespace {
@@ -30,21 +29,6 @@ struct DegradeOptions {
   std::uint64_t seed = 0;
   int size = 0;  // 0: the picture's own
 };
-
-std::vector<fs::path> pictures_in(const fs::path& folder) {
-  const std::vector<std::string> readable = readable_extensions();
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    std::string extension = entry.path().extension().string();
-    std::transform(extension.begin(), extension.end(), extension.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
-    if (entry.is_regular_file() && std::find(readable.begin(), readable.end(), extension) != readable.end())
-      files.push_back(entry.path());
-  }
-  check(!files.empty(), "the folder ", folder.string(), " holds no picture that this build reads");
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 void degrade_one(const DegradeOptions& options, const fs::path& in, const fs::path& out,
                  std::uint32_t image) {
@@ -74,10 +58,6 @@ void degrade(const DegradeOptions& options) {
     return degrade_one(options, options.in, options.out, 0);
   }
   const std::vector<fs::path> files = pictures_in(options.in);
-  std::set<fs::path> names;
-  for (const fs::path& file : files)
-    check(names.insert(file.stem()).second, "two pictures in ", options.in.string(), " are called ",
-          file.stem().string(), ", and both would be written to the same files; rename one");
   fs::create_directories(options.out);
   for (std::size_t i = 0; i < files.size(); ++i)
     degrade_one(options, files[i], options.out / files[i].filename().replace_extension(".png"),

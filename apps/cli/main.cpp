@@ -29,6 +29,10 @@ int main(int argc, char** argv) {
   dpg::cli::add_degrade_command(app);
   dpg::cli::add_operators_command(app);
   dpg::cli::add_estimate_noise_command(app);
+  dpg::cli::add_restore_command(app);
+  dpg::cli::add_rerun_command(app);
+  dpg::cli::add_methods_command(app);
+  dpg::cli::add_tune_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

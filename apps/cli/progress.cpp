@@ -33,16 +33,27 @@ Progress::~Progress() {
   if (visible_) std::fputs("\r\033[K", stderr);
 }
 
+bool Progress::due() const {
+  return visible_ && std::chrono::steady_clock::now() - last_drawn_ >= kRedrawInterval;
+}
+
 void Progress::update(int done, int total, const std::string& note) {
-  const auto now = std::chrono::steady_clock::now();
-  if (!visible_ || total <= 0 || (now - last_drawn_ < kRedrawInterval && done < total)) return;
-  last_drawn_ = now;
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const int filled = kBarWidth * done / total;
+  if (total <= 0 || (!due() && !(visible_ && done == total))) return;
+  draw(static_cast<double>(done) / total,
+       std::to_string(done) + "/" + std::to_string(total) + (note.empty() ? "" : ", " + note));
+}
+
+void Progress::update(double share, const std::string& note) {
+  if (due()) draw(share, note);
+}
+
+void Progress::draw(double share, const std::string& text) {
+  last_drawn_ = std::chrono::steady_clock::now();
+  const double elapsed = std::chrono::duration<double>(last_drawn_ - start_).count();
+  const int filled = static_cast<int>(kBarWidth * share);
   const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
-  const std::string left = done > 0 ? clock_text(elapsed / done * (total - done)) : "?";
-  std::fprintf(stderr, "\r\033[K%s [%s] %d/%d, %s left%s%s", what_.c_str(), bar.c_str(), done, total,
-               left.c_str(), note.empty() ? "" : ", ", note.c_str());
+  const std::string left = share > 0 ? clock_text(elapsed / share * (1 - share)) : "?";
+  std::fprintf(stderr, "\r\033[K%s [%s] %s left, %s", what_.c_str(), bar.c_str(), left.c_str(), text.c_str());
   std::fflush(stderr);
 }
 

@@ -15,8 +15,13 @@ class Progress {
 
   // `done` of `total` equal pieces of work; `note` is shown behind the bar.
   void update(int done, int total, const std::string& note = "");
+  // The same with the share of the work that is done, 0 to 1.
+  void update(double share, const std::string& note);
+  // Whether update would draw now: for notes that cost something to make.
+  bool due() const;
 
  private:
+  void draw(double share, const std::string& text);
   std::string what_;
   bool visible_;
   std::chrono::steady_clock::time_point start_, last_drawn_;
