@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "dpg/core/bundled.h"
 #include "dpg/core/error.h"
 #include "dpg/core/file.h"
 #include "dpg/prior/prior.h"
@@ -101,17 +102,7 @@ std::shared_ptr<const NetworkPrior> load_prior(const std::string& file, const Lo
 }
 
 std::string bundled_prior_path() {
-  std::vector<fs::path> places;
-  if (const char* chosen = std::getenv("DPG_PRIOR")) places.emplace_back(chosen);
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!ignored)
-    places.push_back(program.parent_path().parent_path() / "share" / "dpg" / "priors" / "faces128.pt");
-  places.emplace_back(DPG_BUNDLED_PRIOR);
-  for (const fs::path& place : places)
-    if (fs::exists(place)) return place.string();
-  fail("the bundled prior was not found (looked for ", places.front().string(),
-       "); give --model FILE or set DPG_PRIOR to a checkpoint");
+  return bundled("priors/faces128.pt", "DPG_PRIOR", "the bundled prior").string();
 }
 
 }  // namespace dpg
