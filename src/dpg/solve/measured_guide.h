@@ -1,0 +1,39 @@
+// What the guided methods share: they look at the residual of the denoised pictures, add a move to the
+// reverse step, and keep the history and the cost that a Result carries.
+#pragma once
+
+#include "dpg/solve/solver.h"
+
+namespace dpg {
+
+// A Guide whose move follows from e = y - A(x0). Holds the state of one run of one batch.
+class MeasuredGuide : public Guide {
+ public:
+  explicit MeasuredGuide(const Measurement& m) : m_(m) {}
+  Guidance at(const ReverseStep& step) final;
+
+  History history;
+  std::int64_t operator_calls = 0;
+  int reverse_passes = 0;
+
+ protected:
+  virtual Tensor move(const ReverseStep& step, const Tensor& e) = 0;  // added to x_{i-1}
+  const Measurement& m_;
+};
+
+// The reverse loop with this guide, on m's operator and the prior's device. Its last x, clamped to the range.
+Result run_guided(MeasuredGuide& guide, const SamplerOptions& sampler, const ImageShape& shape,
+                  const Prior& prior, const Rng& rng, std::span<const std::uint32_t> images,
+                  const Observer& observer);
+
+// The measurement's operator as the kind that `method` needs; throws, naming methods that need less.
+const DifferentiableOperator& need_differentiable(const char* method, const Measurement& m);
+const LinearOperator& need_linear(const char* method, const Measurement& m);
+
+// One number for each image, [N], in a shape that multiplies pictures [N, C, H, W].
+Tensor over_pictures(const Tensor& per_image);
+
+// noise_levels() as a tensor beside y, [N].
+Tensor noise_levels_tensor(const Measurement& m);
+
+}  // namespace dpg
