@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
+#include "dpg/core/bundled.h"
 #include "dpg/core/error.h"
 #include "dpg/core/file.h"
 #include "dpg/measure/spec.h"
@@ -15,7 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<MethodEntry>& entries() {
-  static const std::vector<MethodEntry> all = {dpg_entry()};
+  static const std::vector<MethodEntry> all = {
+      dpg_entry(),  dps_entry(),  mcg_entry(),       lgd_mc_entry(),  pigdm_entry(),    enkg_entry(),
+      ddrm_entry(), ddnm_entry(), ddnm_plus_entry(), diffpir_entry(), red_diff_entry(), daps_entry()};
   return all;
 }
 
@@ -52,18 +54,7 @@ std::unique_ptr<Solver> make_solver(const std::string& method, const Json& setti
   return entry(method).make(settings);
 }
 
-fs::path presets_folder() {
-  std::vector<fs::path> places;
-  if (const char* chosen = std::getenv("DPG_PRESETS")) places.emplace_back(chosen);
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!ignored) places.push_back(program.parent_path().parent_path() / "share" / "dpg" / "presets");
-  places.emplace_back(DPG_SOURCE_PRESETS);
-  for (const fs::path& place : places)
-    if (fs::is_directory(place)) return place;
-  fail("the presets were not found (looked for ", places.front().string(),
-       "); set DPG_PRESETS to their folder");
-}
+fs::path presets_folder() { return bundled("presets", "DPG_PRESETS", "the folder of presets"); }
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;

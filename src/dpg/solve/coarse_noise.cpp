@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "dpg/tensor/convert.h"
 
 namespace dpg {
 namespace {
 
-constexpr std::int64_t kSmallestGrid = 4;
-constexpr double kPictureVariance = 0.25;
+constexpr std::int64_t kSmallestGrid = 4, kPixelsPerPoint = 4;
 
 Tensor enlarge(const Tensor& x, std::int64_t height, std::int64_t width) {
   namespace F = torch::nn::functional;
@@ -30,12 +28,8 @@ double mean_square_weight(std::int64_t grid, std::int64_t side) {
 
 }  // namespace
 
-std::int64_t coarse_side(std::int64_t side, double sigma, double detail) {
-  const double n = static_cast<double>(side);
-  const double level = n * n * kPictureVariance / (2 * std::numbers::pi * std::log(std::max(n / 2, 2.0)));
-  const double grid = std::ceil(2 * detail * std::sqrt(level) / sigma);
-  if (!(grid < n)) return side;
-  return std::min(side, std::max(kSmallestGrid, static_cast<std::int64_t>(grid)));
+std::int64_t coarse_side(std::int64_t side) {
+  return std::min(side, std::max(kSmallestGrid, side / kPixelsPerPoint));
 }
 
 Tensor coarse_samples(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,

@@ -26,6 +26,7 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("momentum", o.momentum);
   visit("unguided", o.unguided);
   visit("detail", o.detail);
+  visit("guess", o.guess);
   visit("queries", o.queries);
 }
 
@@ -34,29 +35,40 @@ namespace {
 // Which estimator runs, once the problem is known.
 enum class Estimator { exact, collapsed, streamed };
 
-bool exact_is_possible(const Measurement& m) {
-  return as_linear(*m.A) && m.noise->loss() == Loss::squared;
-}
-
 RewardRule rule_of(const DpgOptions& o) {
   return o.rewards == "text" ? RewardRule::text : RewardRule::code;
 }
 
 Estimator choose_estimator(const DpgOptions& o, const Measurement& m) {
-  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && exact_is_possible(m)))
+  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && as_linear(*m.A)))
     return Estimator::exact;
   // What the collapsed form assumes of the rewards, see policy_gradient.h.
   const bool linear_regime = rule_of(o) == RewardRule::code && o.smallest_r == 0;
-  const bool collapsed = o.collapse && o.pairs && linear_regime && o.detail == "full" && exact_is_possible(m);
+  const bool fits = as_linear(*m.A) && m.noise->loss() == Loss::squared && o.detail != "coarse";
+  const bool collapsed = o.collapse && o.pairs != "never" && linear_regime && fits;
   return collapsed ? Estimator::collapsed : Estimator::streamed;
 }
 
-// Samples of one step when `queries` evaluations of A are dealt out to the guided steps, each of which also
-// spends one on A(mu), and one on the step length where that is found.
-int samples_within(const DpgOptions& o, int guided_steps) {
+bool in_pairs(const DpgOptions& o, const Measurement& m) {
+  return o.pairs == "always" || (o.pairs == "auto" && as_linear(*m.A));
+}
+
+bool guesses(const DpgOptions& o, const Measurement& m) {
+  return o.guess && !as_linear(*m.A) && residual_is_a_picture(*m.A);
+}
+
+// Evaluations of A for one sample.
+int evaluations(const DpgOptions& o, const Measurement& m) {
+  return in_pairs(o, m) && !as_linear(*m.A) ? 2 : 1;
+}
+
+// Samples of one step when `queries` evaluations of A are dealt out: one to each step for A(mu), and of a
+// guided step one to the step length where that is found, two to a guess, the rest to samples.
+int samples_within(const DpgOptions& o, const Measurement& m, int steps, int guided_steps) {
   if (o.queries == 0) return o.mc;
-  const std::int64_t each = o.queries / std::max(guided_steps, 1) - (o.strength ? 1 : 2);
-  const std::int64_t samples = o.pairs ? each - each % 2 : each;
+  const std::int64_t each =
+      (o.queries - steps) / std::max(guided_steps, 1) - (o.strength ? 0 : 1) - (guesses(o, m) ? 2 : 0);
+  const std::int64_t samples = each / evaluations(o, m);
   check(samples >= 2, "queries = ", o.queries, " leaves fewer than two samples for each of ", guided_steps,
         " guided steps; allow more queries or take fewer steps");
   return static_cast<int>(samples);
@@ -124,22 +136,24 @@ class PolicyGuide : public Guide {
             p, rule_of(options_) == RewardRule::text ? 0.5 : std::numeric_limits<double>::infinity());
       case Estimator::collapsed: {
         const Tensor across = normal_noise(rng_, images_, index, 1, p.mu.sizes().slice(1), device);
-        const Tensor along = normal_noise(rng_, images_, index, 2, {samples_ / 2}, device);
-        return collapsed_policy_gradient(p, samples_, along, across);
+        const Tensor along = normal_noise(rng_, images_, index, 2, {samples_}, device);
+        return collapsed_policy_gradient(p, along, across);
       }
       case Estimator::streamed:
         break;
     }
-    std::int64_t height = shape.height, width = shape.width;
-    if (options_.detail == "coarse") {
-      const double abar = step.schedule.alpha_bar()[index], sigma = std::sqrt((1 - abar) / abar);
-      height = coarse_side(height, sigma), width = coarse_side(width, sigma);
-    }
-    operator_calls += samples_;
-    return streamed_policy_gradient(p, samples_, options_.pairs, [&](std::int64_t first, std::int64_t count) {
+    operator_calls += samples_ * evaluations(options_, m_);
+    const bool coarse = options_.detail == "coarse" || (options_.detail == "auto" && !as_linear(*m_.A));
+    const std::int64_t height = coarse ? coarse_side(shape.height) : shape.height;
+    const std::int64_t width = coarse ? coarse_side(shape.width) : shape.width;
+    const NoiseSource noise = [&](std::int64_t first, std::int64_t count) {
       return coarse_samples(rng_, images_, index, static_cast<std::uint32_t>(1 + first), count, shape, height,
                             width, device);
-    });
+    };
+    if (!guesses(options_, m_)) return streamed_policy_gradient(p, samples_, in_pairs(options_, m_), noise);
+    operator_calls += 2;
+    return guessed_policy_gradient(p, samples_, in_pairs(options_, m_), noise,
+                                   shape.channels * height * width);
   }
 
   // From the slope of the rewards to A^T e: p = exp(-loss / Z) has slope (2/Z) A^T e for a squared loss and
@@ -175,13 +189,15 @@ void validate(const DpgOptions& o) {
   check(o.estimator == "auto" || o.estimator == "mc" || o.estimator == "exact", "estimator \"", o.estimator,
         "\" is not one of auto, mc, exact");
   check(o.mc >= 2, "mc = ", o.mc, " must be at least 2");
-  check(!o.pairs || o.mc % 2 == 0, "mc = ", o.mc, " must be even, because samples come in pairs");
+  check(o.pairs == "auto" || o.pairs == "always" || o.pairs == "never", "pairs \"", o.pairs,
+        "\" is not one of auto, always, never");
   check(!o.strength || *o.strength >= 0, "strength = ", o.strength.value_or(0), " must not be negative");
   check(o.rewards == "code" || o.rewards == "text", "rewards \"", o.rewards, "\" is not one of code, text");
   check(o.smallest_r >= 0, "smallest_r = ", o.smallest_r, " must not be negative");
   check(o.momentum >= 0 && o.momentum < 1, "momentum = ", o.momentum, " must lie in [0, 1)");
   check(o.unguided >= -1, "unguided = ", o.unguided, " must be a number of steps, or -1");
-  check(o.detail == "full" || o.detail == "coarse", "detail \"", o.detail, "\" is not one of full, coarse");
+  check(o.detail == "auto" || o.detail == "full" || o.detail == "coarse", "detail \"", o.detail,
+        "\" is not one of auto, full, coarse");
   check(o.queries >= 0, "queries = ", o.queries, " must not be negative");
 }
 
@@ -193,8 +209,6 @@ void Dpg::check_problem(const Measurement& m) const {
   if (options_.estimator != "exact") return;  // sampling serves everything
   check(as_linear(*m.A), "the exact estimator needs a linear operator, and \"", m.A->spec(), "\" is ",
         kind_name(*m.A), "; use --estimator mc, which needs no more than A itself");
-  check(m.noise->loss() == Loss::squared, "the exact estimator needs a squared loss, and the noise ",
-        m.noise->spec(), " has an absolute one; use --estimator mc");
 }
 
 Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng& rng,
@@ -206,7 +220,7 @@ Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng&
   const int unguided = options_.unguided >= 0               ? options_.unguided
                        : options_.sampler.sampler == "ddpm" ? 2
                                                             : 1;
-  const int samples = samples_within(options_, options_.sampler.steps - unguided);
+  const int samples = samples_within(options_, m, options_.sampler.steps, options_.sampler.steps - unguided);
 
   PolicyGuide guide(options_, m, rng, images, unguided, samples);
   const ReverseRun run = run_reverse(prior, options_.sampler, rng, images, static_cast<int>(shape.height),
@@ -218,7 +232,9 @@ Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng&
 MethodEntry dpg_entry() {
   return method_entry<Dpg, DpgOptions>(
       {"", "diffusion policy gradient: guidance from sampled rewards, or from their exact limit",
-       "Tang et al., Solving inverse problems with diffusion models by policy gradients", "black box"});
+       "Tang et al., Solving General Noisy Inverse Problem via Posterior Sampling: A Policy Gradient "
+       "Viewpoint",
+       "black box"});
 }
 
 }  // namespace dpg

@@ -13,11 +13,13 @@ namespace dpg {
 
 struct DpgOptions {
   SamplerOptions sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5"};
-  // mc: sampled. exact: the limit of many samples, for linear operators and a squared loss. auto: exact where
+  // mc: sampled. exact: the limit of many samples, for linear operators. auto: exact where
   // that is possible, unless a strength is given: the B of the literature belongs to the sampled one.
   std::string estimator = "auto";
-  int mc = 500;       // samples (evaluations of A) per step
-  bool pairs = true;  // each sample with both signs; even parts of the reward cancel
+  int mc = 500;  // samples drawn at each step
+  // Each sample with both signs, so that even parts of the reward cancel. auto: for linear operators, where
+  // the second sign costs nothing; always; never.
+  std::string pairs = "auto";
   // Linear operators: draw the sum of all samples at once, equal in law, instead of the samples one by one.
   bool collapse = true;
   // B: the norm of the guidance beside the noise estimate. None: found at each step from the residual.
@@ -26,9 +28,13 @@ struct DpgOptions {
   double smallest_r = 0;         // r is at least this
   double momentum = 0;           // beta: g <- beta t/T g_previous + (1 - beta t/T) g
   int unguided = -1;  // last steps without guidance; -1: as the authors' program, 2 for DDPM and 1 for DDIM
-  // The grid on which samples are drawn: full, or coarse: as much detail as the step's noise leaves visible.
-  std::string detail = "full";
-  std::int64_t queries = 0;  // evaluations of A in the whole run, dealt out evenly; 0: mc at every step
+  // The grid on which samples are drawn: full, the picture's own; coarse, a quarter of it on each side; auto:
+  // coarse for operators that are not linear.
+  std::string detail = "auto";
+  // Black boxes: measure the slope along the residual itself, and sample only the rest.
+  bool guess = true;
+  std::int64_t queries =
+      0;  // evaluations of A in the whole run, dealt out evenly; 0: mc samples at every step
 };
 void validate(const DpgOptions& options);
 

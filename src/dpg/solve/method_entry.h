@@ -41,5 +41,16 @@ MethodEntry method_entry(MethodInfo info) {
 
 // One for each method, defined in its file.
 MethodEntry dpg_entry();
+MethodEntry dps_entry();
+MethodEntry mcg_entry();
+MethodEntry lgd_mc_entry();
+MethodEntry pigdm_entry();
+MethodEntry enkg_entry();
+MethodEntry ddrm_entry();
+MethodEntry ddnm_entry();
+MethodEntry ddnm_plus_entry();
+MethodEntry diffpir_entry();
+MethodEntry red_diff_entry();
+MethodEntry daps_entry();
 
 }  // namespace dpg

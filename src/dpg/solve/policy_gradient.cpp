@@ -23,6 +23,14 @@ Tensor as_rows(const Tensor& per_image, std::int64_t k) {
   return per_image.repeat({k});
 }
 
+Tensor resized(const Tensor& pictures, std::int64_t height, std::int64_t width) {
+  namespace F = torch::nn::functional;
+  return F::interpolate(pictures, F::InterpolateFuncOptions()
+                                      .size(std::vector<std::int64_t>{height, width})
+                                      .mode(torch::kBilinear)
+                                      .align_corners(false));
+}
+
 // Samples whose values fit into about this many numbers are handled at once: enough to fill a GPU, little
 // enough for a processor's memory not to matter.
 std::int64_t samples_at_once(const Tensor& mu) {
@@ -56,6 +64,16 @@ class RewardSums {
     weighted_ = weighted_ * as_images(factor) + sum;
     plain_ = plain_ + by_sample.sum(0).view_as(plain_);
     total_ = total_ * factor + q.sum(0);
+    log_sum_ = log_sum_.defined() ? log_sum_ + log_reward.sum(0) : log_reward.sum(0);
+    log_squares_ =
+        log_squares_.defined() ? log_squares_ + log_reward.square().sum(0) : log_reward.square().sum(0);
+  }
+
+  // Of the rewards' logarithms over the samples: r^2 times the squared length of their slope, for white
+  // noise.
+  Tensor log_variance(std::int64_t samples) const {
+    const auto count = static_cast<double>(samples);
+    return ((log_squares_ - log_sum_.square() / count) / (count - 1)).clamp_min(0);
   }
 
   // sum_k (p_k - b_k) xi_k / N of N samples, b_k the mean of the others.
@@ -71,6 +89,7 @@ class RewardSums {
 
   Tensor weighted_, plain_;           // [N, C, H, W]
   Tensor total_, shift_, reference_;  // [N]
+  Tensor log_sum_, log_squares_;      // [N]
 };
 
 // loss(y, A(mu) + change) - loss(y, A(mu)) of each row, [rows]. Taken value by value, before anything is
@@ -103,11 +122,30 @@ LogRewards log_rewards(const PolicyStep& s, const Tensor& xi, bool both) {
           both ? log_reward(s.A.apply(mu - step) - prediction) : Tensor()};
 }
 
+RewardSums stream(const PolicyStep& s, std::int64_t draws, bool pairs, const NoiseSource& noise) {
+  RewardSums sums;
+  for (std::int64_t done = 0; done < draws;) {
+    const std::int64_t count = std::min(samples_at_once(s.mu), draws - done);
+    const Tensor xi = noise(done, count);
+    const LogRewards rewards = log_rewards(s, xi, pairs);
+    // Both signs together, so that the reference is taken from both.
+    if (pairs)
+      sums.add(torch::cat({rewards.plus, rewards.minus}), torch::cat({xi, -xi}));
+    else
+      sums.add(rewards.plus, xi);
+    done += count;
+  }
+  return sums;
+}
+
+Tensor length_of(const Tensor& images) {
+  return images.flatten(1).norm(2, {1});
+}
+
 const LinearOperator& need_linear(const PolicyStep& s, const char* what) {
   const LinearOperator* linear = as_linear(s.A);
-  check(linear && s.noise.loss() == Loss::squared, what,
-        " needs a linear operator and a squared loss, and the problem is \"", s.A.spec(), "\" with ",
-        s.noise.spec(), "; use estimator mc");
+  check(linear, what, " needs a linear operator, and \"", s.A.spec(), "\" is ", kind_name(s.A),
+        "; use estimator mc");
   return *linear;
 }
 
@@ -132,31 +170,52 @@ RewardScale next_scale(RewardRule rule, Loss loss, const Tensor& residual, std::
   return {Z, r.clamp_min(std::max(smallest_r, 1e-6))};
 }
 
-Tensor streamed_policy_gradient(const PolicyStep& s, std::int64_t samples, bool pairs,
+Tensor streamed_policy_gradient(const PolicyStep& s, std::int64_t draws, bool pairs,
                                 const NoiseSource& noise) {
-  const std::int64_t draws = pairs ? samples / 2 : samples;
-  check(pairs ? samples >= 2 && samples % 2 == 0 : samples >= 2, "mc = ", samples,
-        pairs ? " must be even and at least 2, because samples come in pairs" : " must be at least 2");
-  RewardSums sums;
-  for (std::int64_t done = 0; done < draws;) {
-    const std::int64_t count = std::min(samples_at_once(s.mu), draws - done);
-    const Tensor xi = noise(done, count);
-    const LogRewards rewards = log_rewards(s, xi, pairs);
-    // Both signs together, so that the reference is taken from both.
-    if (pairs)
-      sums.add(torch::cat({rewards.plus, rewards.minus}), torch::cat({xi, -xi}));
-    else
-      sums.add(rewards.plus, xi);
-    done += count;
-  }
-  return -sums.shaped(samples) / as_images(s.scale.r);
+  check(draws >= (pairs ? 1 : 2), "mc = ", draws, " samples are too few");
+  const RewardSums sums = stream(s, draws, pairs, noise);
+  return -sums.shaped(pairs ? 2 * draws : draws) / as_images(s.scale.r);
 }
 
-Tensor collapsed_policy_gradient(const PolicyStep& s, std::int64_t samples, const Tensor& along,
-                                 const Tensor& across) {
+bool residual_is_a_picture(const Operator& A) {
+  const std::vector<std::int64_t> shape = A.output_shape();
+  return shape.size() == 3 && shape[0] == A.input_shape().channels;
+}
+
+Tensor guessed_policy_gradient(const PolicyStep& s, std::int64_t draws, bool pairs, const NoiseSource& noise,
+                               std::int64_t freedoms) {
+  const double d = static_cast<double>(s.mu.numel() / s.mu.size(0)),
+               share = static_cast<double>(freedoms) / d;
+  const Tensor Z = s.scale.Z.clamp_min(kTiny);
+
+  // Along the guess: as far as a sample goes, forth and back.
+  Tensor guess = s.y - s.prediction;
+  if (guess.sizes() != s.mu.sizes()) guess = resized(guess, s.mu.size(2), s.mu.size(3));
+  const Tensor direction = guess / as_images(length_of(guess).clamp_min(kTiny));
+  const Tensor distance = s.scale.r * std::sqrt(d);
+  const Tensor step = as_images(distance) * direction, residual = s.y - s.prediction;
+  const auto change_of_loss = [&](const Tensor& x) {
+    return loss_change(s.noise.loss(), residual, s.A.apply(x) - s.prediction);
+  };
+  const Tensor slope = (change_of_loss(s.mu + step) - change_of_loss(s.mu - step)) / (2 * distance * Z);
+
+  // Across it: coarse noise of variance 1 overstates each of its directions by 1 / share.
+  const RewardSums sums = stream(s, draws, pairs, noise);
+  const std::int64_t samples = pairs ? 2 * draws : draws;
+  const Tensor sampled = -share * sums.shaped(samples) / as_images(s.scale.r);
+  const Tensor across = sampled - as_images((sampled * direction).flatten(1).sum(1)) * direction;
+  // The slope's whole squared length, what of it the guess leaves over, and the sampling noise.
+  const Tensor squared = share * sums.log_variance(samples) / s.scale.r.square();
+  const Tensor left = (squared - slope.square()).clamp_min(0);
+  const Tensor sampling = squared * (static_cast<double>(freedoms) / static_cast<double>(draws));
+  const Tensor shrink = left / (left + sampling).clamp_min(kTiny);
+  return as_images(slope) * direction + as_images(shrink) * across;
+}
+
+Tensor collapsed_policy_gradient(const PolicyStep& s, const Tensor& along, const Tensor& across) {
   const LinearOperator& A = need_linear(s, "the collapsed policy gradient");
-  check(along.size(1) == samples / 2 && samples >= 2 && samples % 2 == 0, "mc = ", samples,
-        " must be even and at least 2, because samples come in pairs");
+  check(s.noise.loss() == Loss::squared, "the collapsed policy gradient needs a squared loss, and ",
+        s.noise.spec(), " has an absolute one");
   const Tensor w = A.adjoint(s.y - s.prediction);
   const Tensor length = w.flatten(1).norm(2, {1}).clamp_min(kTiny);
   const Tensor direction = w / as_images(length);
@@ -166,7 +225,7 @@ Tensor collapsed_policy_gradient(const PolicyStep& s, std::int64_t samples, cons
   const Tensor signal = (weight * along).sum(1), spread = weight.norm(2, {1});
   const Tensor overlap = (direction * across).flatten(1).sum(1);
   const Tensor sum = as_images(signal - spread * overlap) * direction + as_images(spread) * across;
-  return -sum / as_images(s.scale.r * static_cast<double>(samples - 1));
+  return -sum / as_images(s.scale.r * static_cast<double>(2 * along.size(1) - 1));
 }
 
 Tensor exact_policy_gradient(const PolicyStep& s, double lambda) {
