@@ -18,5 +18,7 @@ void add_restore_command(CLI::App& app);         // degraded pictures to restore
 void add_rerun_command(CLI::App& app);           // a restored picture again, from its manifest
 void add_methods_command(CLI::App& app);         // what methods and presets there are
 void add_tune_command(CLI::App& app);            // a method over a grid of settings
+void add_demo_command(CLI::App& app);            // everything once, as a page
+void add_score_command(CLI::App& app);           // how near pictures are to the truth
 
 }  // namespace dpg::cli

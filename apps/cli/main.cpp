@@ -33,6 +33,8 @@ int main(int argc, char** argv) {
   dpg::cli::add_rerun_command(app);
   dpg::cli::add_methods_command(app);
   dpg::cli::add_tune_command(app);
+  dpg::cli::add_score_command(app);
+  dpg::cli::add_demo_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

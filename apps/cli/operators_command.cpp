@@ -1,4 +1,5 @@
 // dpg operators: what can be written after --op, as a table, as JSON, or as a sheet of pictures.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -11,18 +12,30 @@
 #include "dpg/measure/catalog.h"
 #include "dpg/measure/noise.h"
 #include "dpg/measure/view.h"
+#include "dpg/solve/catalog.h"
 #include "dpg/tensor/convert.h"
 
 namespace dpg::cli {
 namespace {
 
-// Which methods of the literature an operator of this kind leaves open: what each needs to know of A.
+// The methods that need exactly this kind of an operator, or with `or_less` no more than that.
+std::string methods_needing(const std::string& kind, bool or_less) {
+  static const std::vector<std::string> kinds = {"black box", "differentiable", "linear", "spectral"};
+  const auto rank = [&](const std::string& name) {
+    return std::find(kinds.begin(), kinds.end(), name) - kinds.begin();
+  };
+  std::string names;
+  for (const MethodInfo& method : method_catalog())
+    if (method.needs == kind || (or_less && rank(method.needs) < rank(kind)))
+      names += (names.empty() ? "" : ", ") + method.name;
+  return names;
+}
+
+// The methods that can restore from an operator; its kind as the catalogue of operators says it.
 std::string methods_for(const std::string& kind) {
-  if (kind == "black box") return "those that only evaluate A: DPG, EnKG";
-  if (kind == "differentiable")
-    return "those that need a gradient of A or less: DPS, LGD-MC, RED-diff, DAPS, DPG, EnKG";
-  if (kind == "spectral") return "all, also those that need A's singular value decomposition: DDRM, DDNM+";
-  return "all; DDRM and DDNM+, which need A's singular value decomposition, only where it is spectral";
+  const std::string names = methods_needing(kind.substr(0, kind.find(';')), true);
+  const bool sometimes = kind.find("spectral when circular") != std::string::npos;
+  return sometimes ? names + "; when circular also " + methods_needing("spectral", false) : names;
 }
 
 void print_table() {
@@ -38,9 +51,6 @@ void print_table() {
     }
     std::printf("\n");
   }
-  std::printf(
-      "Methods are named by what they need of A; this version measures and samples, it does not restore "
-      "yet.\n");
   std::printf("Join operators with \" | \": --op \"blur:3 | inpaint:box\" applies the left one first.\n");
 }
 
