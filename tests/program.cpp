@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,17 +33,42 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-Outcome run_dpg(const std::vector<std::string>& arguments) {
+namespace {
+
+// Runs the program, interrupting it after `seconds` unless that is negative.
+Outcome run_program(const std::vector<std::string>& arguments, int seconds, bool& killed) {
   const Scratch scratch;
   const std::string out = scratch.file("out"), err = scratch.file("err");
   std::vector<std::string> command = {DPG_PROGRAM};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const pid_t child = fork();
   if (child == 0) become_program(std::move(command), out, err);
+  if (seconds >= 0) {
+    sleep(static_cast<unsigned>(seconds));
+    kill(child, SIGINT);
+  }
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  killed = !WIFEXITED(status);
+  const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return {code, read_bytes(out), read_bytes(err)};
+}
+
+}  // namespace
+
+Outcome run_dpg(const std::vector<std::string>& arguments) {
+  bool killed = false;
+  return run_program(arguments, -1, killed);
+}
+
+Outcome run_dpg_and_interrupt(const std::vector<std::string>& arguments) {
+  // Before it listens to Ctrl-C the program simply dies of it: then it gets more time to start.
+  bool killed = true;
+  Outcome outcome;
+  for (int seconds = 4; killed && seconds <= 64; seconds *= 2)
+    outcome = run_program(arguments, seconds, killed);
+  EXPECT_FALSE(killed) << "it never listened to Ctrl-C";
+  return outcome;
 }
 
 Scratch::Scratch() {

@@ -14,6 +14,8 @@ struct Outcome {
 
 // Runs the program under test; the arguments reach it as they are, without a shell.
 Outcome run_dpg(const std::vector<std::string>& arguments);
+// The same, with a Ctrl-C once it has started to work.
+Outcome run_dpg_and_interrupt(const std::vector<std::string>& arguments);
 
 // A folder of its own that goes away with the object.
 class Scratch {
