@@ -45,28 +45,18 @@ class RewardSums {
  public:
   // log_reward: [k, N]; xi: [k * N, C, H, W].
   void add(const Tensor& log_reward, const Tensor& xi) {
-    const std::int64_t k = log_reward.size(0), n = log_reward.size(1);
-    const Tensor highest = std::get<0>(log_reward.max(0));
-    if (!shift_.defined()) {
-      shift_ = highest;
-      reference_ = (log_reward - shift_).exp().mean(0);
-      weighted_ = torch::zeros_like(xi.slice(0, 0, n));
-      plain_ = torch::zeros_like(weighted_);
-      total_ = torch::zeros_like(shift_);
-    }
-    const Tensor higher = torch::maximum(shift_, highest), factor = (shift_ - higher).exp();
-    shift_ = higher;
-    reference_ = reference_ * factor;
-    const Tensor q = (log_reward - shift_).exp() - reference_;
-    const Tensor by_sample = xi.view({k, n, -1});
-    // [N, 1, k] x [N, k, d]
-    const Tensor sum = torch::bmm(q.t().unsqueeze(1), by_sample.transpose(0, 1)).view_as(weighted_);
-    weighted_ = weighted_ * as_images(factor) + sum;
-    plain_ = plain_ + by_sample.sum(0).view_as(plain_);
-    total_ = total_ * factor + q.sum(0);
-    log_sum_ = log_sum_.defined() ? log_sum_ + log_reward.sum(0) : log_reward.sum(0);
-    log_squares_ =
-        log_squares_.defined() ? log_squares_ + log_reward.square().sum(0) : log_reward.square().sum(0);
+    const Tensor q = shifted(log_reward, xi);
+    add_weighted(q, xi);
+    plain_ = plain_ + xi.view({q.size(0), q.size(1), -1}).sum(0).view_as(plain_);
+    total_ = total_ + q.sum(0);
+  }
+
+  // The same for xi and -xi together: the plain sum stays as it is.
+  void add_pairs(const Tensor& log_plus, const Tensor& log_minus, const Tensor& xi) {
+    const std::int64_t k = log_plus.size(0);
+    const Tensor q = shifted(torch::cat({log_plus, log_minus}), xi);
+    add_weighted(q.slice(0, 0, k) - q.slice(0, k), xi);
+    total_ = total_ + q.sum(0);
   }
 
   // Of the rewards' logarithms over the samples: r^2 times the squared length of their slope, for white
@@ -84,6 +74,34 @@ class RewardSums {
   }
 
  private:
+  // q of these rewards, [k, N]; what was summed before is brought to a common shift with them.
+  Tensor shifted(const Tensor& log_reward, const Tensor& xi) {
+    const Tensor highest = std::get<0>(log_reward.max(0));
+    if (!shift_.defined()) {
+      shift_ = highest;
+      reference_ = (log_reward - shift_).exp().mean(0);
+      weighted_ = torch::zeros_like(xi.slice(0, 0, log_reward.size(1)));
+      plain_ = torch::zeros_like(weighted_);
+      total_ = torch::zeros_like(shift_);
+      log_sum_ = torch::zeros_like(shift_);
+      log_squares_ = torch::zeros_like(shift_);
+    }
+    const Tensor higher = torch::maximum(shift_, highest), factor = (shift_ - higher).exp();
+    shift_ = higher;
+    reference_ = reference_ * factor;
+    weighted_ = weighted_ * as_images(factor);
+    total_ = total_ * factor;
+    log_sum_ = log_sum_ + log_reward.sum(0);
+    log_squares_ = log_squares_ + log_reward.square().sum(0);
+    return (log_reward - shift_).exp() - reference_;
+  }
+
+  // [N, 1, k] x [N, k, d]
+  void add_weighted(const Tensor& weights, const Tensor& xi) {
+    const Tensor by_image = xi.view({weights.size(0), weights.size(1), -1}).transpose(0, 1);
+    weighted_ = weighted_ + torch::bmm(weights.t().unsqueeze(1), by_image).view_as(weighted_);
+  }
+
   // exp(shift), where the gradient's squares still fit into a float: only then do those of two steps compare.
   Tensor unshifted() const { return shift_.clamp(-20, 20).exp(); }
 
@@ -112,12 +130,15 @@ LogRewards log_rewards(const PolicyStep& s, const Tensor& xi, bool both) {
   const auto log_reward = [&](const Tensor& change) {
     return -loss_change(s.noise.loss(), residual, change).view({k, n}) / Z;
   };
-  const Tensor step = xi * as_images(as_rows(s.scale.r, k));
+  const Tensor radius = as_rows(s.scale.r, k);
   if (as_linear(s.A)) {
-    const Tensor change = s.A.apply(step);
+    std::vector<std::int64_t> by_row(static_cast<std::size_t>(s.y.dim()), 1);
+    by_row[0] = -1;
+    const Tensor change = s.A.apply(xi) * radius.view(by_row);  // A's output is often the smaller one
     return {log_reward(change), both ? log_reward(-change) : Tensor()};
   }
   const Tensor mu = s.mu.repeat({k, 1, 1, 1}), prediction = s.prediction.repeat(rounds);
+  const Tensor step = xi * as_images(radius);
   return {log_reward(s.A.apply(mu + step) - prediction),
           both ? log_reward(s.A.apply(mu - step) - prediction) : Tensor()};
 }
@@ -128,9 +149,8 @@ RewardSums stream(const PolicyStep& s, std::int64_t draws, bool pairs, const Noi
     const std::int64_t count = std::min(samples_at_once(s.mu), draws - done);
     const Tensor xi = noise(done, count);
     const LogRewards rewards = log_rewards(s, xi, pairs);
-    // Both signs together, so that the reference is taken from both.
     if (pairs)
-      sums.add(torch::cat({rewards.plus, rewards.minus}), torch::cat({xi, -xi}));
+      sums.add_pairs(rewards.plus, rewards.minus, xi);
     else
       sums.add(rewards.plus, xi);
     done += count;
