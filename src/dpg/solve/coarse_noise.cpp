@@ -8,22 +8,23 @@
 #include "dpg/tensor/convert.h"
 
 namespace dpg {
+
+Tensor resized(const Tensor& pictures, std::int64_t height, std::int64_t width) {
+  namespace F = torch::nn::functional;
+  return F::interpolate(pictures, F::InterpolateFuncOptions()
+                                      .size(std::vector<std::int64_t>{height, width})
+                                      .mode(torch::kBilinear)
+                                      .align_corners(false));
+}
+
 namespace {
 
 constexpr std::int64_t kSmallestGrid = 4, kPixelsPerPoint = 4;
 
-Tensor enlarge(const Tensor& x, std::int64_t height, std::int64_t width) {
-  namespace F = torch::nn::functional;
-  return F::interpolate(x, F::InterpolateFuncOptions()
-                               .size(std::vector<std::int64_t>{height, width})
-                               .mode(torch::kBilinear)
-                               .align_corners(false));
-}
-
 // Mean over the pixels of the squared weights along one side: what enlarging does to white noise's variance.
 double mean_square_weight(std::int64_t grid, std::int64_t side) {
   const Tensor unit = torch::eye(grid).view({1, grid, grid, 1});  // one channel for each grid point
-  return enlarge(unit, side, 1).square().sum(1).mean().item<double>();
+  return resized(unit, side, 1).square().sum(1).mean().item<double>();
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ Tensor coarse_samples(const Rng& rng, std::span<const std::uint32_t> images, std
       normal_samples(rng, images, step, first_sample, samples, {shape.channels, height, width}, device);
   if (height == shape.height && width == shape.width) return noise;
   const double variance = mean_square_weight(height, shape.height) * mean_square_weight(width, shape.width);
-  return enlarge(noise, shape.height, shape.width) / std::sqrt(variance);
+  return resized(noise, shape.height, shape.width) / std::sqrt(variance);
 }
 
 }  // namespace dpg

@@ -14,6 +14,9 @@ namespace dpg {
 // Points a side of the grid for pictures of so many pixels: a quarter of them, at least 4.
 std::int64_t coarse_side(std::int64_t side);
 
+// Bilinearly, [N, C, H, W].
+Tensor resized(const Tensor& pictures, std::int64_t height, std::int64_t width);
+
 // Rows as normal_samples gives them, [samples * images, shape], drawn on a grid of `height` x `width` and
 // enlarged bilinearly to the image's size, with variance 1 on average over the pixels. Equal to
 // normal_samples where the grid is the image's own.

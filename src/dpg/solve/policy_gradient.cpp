@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "dpg/core/error.h"
+#include "dpg/solve/coarse_noise.h"
 
 namespace dpg {
 namespace {
@@ -21,14 +22,6 @@ Tensor as_images(const Tensor& per_image) {
 // [N] repeated for k samples of each image, as [k * N] rows.
 Tensor as_rows(const Tensor& per_image, std::int64_t k) {
   return per_image.repeat({k});
-}
-
-Tensor resized(const Tensor& pictures, std::int64_t height, std::int64_t width) {
-  namespace F = torch::nn::functional;
-  return F::interpolate(pictures, F::InterpolateFuncOptions()
-                                      .size(std::vector<std::int64_t>{height, width})
-                                      .mode(torch::kBilinear)
-                                      .align_corners(false));
 }
 
 // Samples whose values fit into about this many numbers are handled at once: enough to fill a GPU, little
