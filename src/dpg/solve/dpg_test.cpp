@@ -11,48 +11,17 @@
 #include "dpg/solve/catalog.h"
 #include "dpg/solve/settings.h"
 #include "dpg/solve/step_length.h"
+#include "dpg/solve/test_problem.h"
 #include "dpg/tensor/convert.h"
 
 namespace dpg {
 namespace {
 
-constexpr int kSide = 8, kValues = 3 * kSide * kSide;
+constexpr int kSide = TestProblem::kSide, kValues = TestProblem::kValues;
 
-// Smooth pictures: neighbours are correlated, with a standard deviation of 0.3.
-std::shared_ptr<const GaussianPrior> smooth_prior() {
-  const Tensor at = torch::arange(kSide, torch::kDouble);
-  const Tensor distance = (at.unsqueeze(0) - at.unsqueeze(1)).square();
-  const Tensor line = torch::exp(-distance / 8.0);
-  const Tensor colour = 0.5 * torch::eye(3, torch::kDouble) + 0.5;
-  const Tensor covariance =
-      0.09 * torch::kron(colour, torch::kron(line, line)) + 1e-6 * torch::eye(kValues, torch::kDouble);
-  return std::make_shared<GaussianPrior>(torch::zeros({3, kSide, kSide}), covariance);
+Result solve(const TestProblem& c, const DpgOptions& options, const Observer& observer = {}) {
+  return c.solve(Dpg(options), 1, observer);
 }
-
-struct Case {
-  std::shared_ptr<const GaussianPrior> prior = smooth_prior();
-  std::vector<std::uint32_t> images = {0, 1, 2};
-  Tensor truth;
-  Measurement m;
-
-  explicit Case(const std::string& op = "sr:2", const std::string& noise = "gaussian:0.05") {
-    const Tensor root = torch::linalg_cholesky(prior->covariance()).to(torch::kFloat);
-    const Tensor white = normal_noise(Rng(9), images, 0, 5, {kValues});
-    truth = torch::matmul(white, root.t()).view({3, 3, kSide, kSide});
-    m = measure(make_operator(op, {{3, kSide, kSide}, 4, images}), make_noise(noise), truth, 4, images);
-  }
-  Case row(std::int64_t i) const {
-    Case one = *this;
-    one.images = {images[static_cast<std::size_t>(i)]};
-    one.truth = truth.slice(0, i, i + 1);
-    one.m.y = m.y.slice(0, i, i + 1);
-    if (m.A->batch() > 1) one.m.A = make_operator(m.A->spec(), {{3, kSide, kSide}, 4, one.images});
-    return one;
-  }
-  Result solve(const DpgOptions& options, const Observer& observer = {}) const {
-    return Dpg(options).solve(m, *prior, Rng(1), images, observer);
-  }
-};
 
 DpgOptions sampled(double strength = 4, int steps = 12) {
   DpgOptions o;
@@ -64,30 +33,26 @@ DpgOptions sampled(double strength = 4, int steps = 12) {
   return o;
 }
 
-double relative_error(const Tensor& a, const Tensor& b) {
-  return ((a - b).norm() / b.norm()).item<double>();
-}
-
 TEST(Dpg, WithoutStrengthItIsThePriorsOwnSample) {
-  const Case c;
+  const TestProblem c;
   const DpgOptions options = sampled(0);
   SampleOptions unguided;
   static_cast<SamplerOptions&>(unguided) = options.sampler;
   const Tensor expected = sample(*c.prior, unguided, Rng(1), c.images).clamp(-1, 1);
-  EXPECT_LT(relative_error(c.solve(options).image, expected), 1e-6);
+  EXPECT_LT(relative_error(solve(c, options).image, expected), 1e-6);
 }
 
 // One step moves by B c_t along the guidance, whatever the operator's scale. (Pictures near zero, so that the
 // clamp at the end stays out of it.)
 TEST(Dpg, AStepMovesByItsStrength) {
-  Case c;
+  TestProblem c;
   c.prior = std::make_shared<GaussianPrior>(torch::zeros({3, kSide, kSide}),
                                             1e-6 * torch::eye(kValues, torch::kDouble));
   DpgOptions options = sampled(0, 1), none = options;
   options.unguided = none.unguided = 0;
   options.sampler.spacing = none.sampler.spacing = "even";
   options.strength = 0.1;
-  const Tensor moved = c.solve(options).image - c.solve(none).image;
+  const Tensor moved = solve(c, options).image - solve(c, none).image;
   const Schedule one = spaced_schedule(c.prior->schedule(), "even", 1);
   const double expected = 0.1 * std::sqrt((1 - one.alpha_bar()[0]) / one.alpha_bar()[0]);
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(moved[i].norm().item<double>(), expected, 1e-3 * expected);
@@ -97,13 +62,13 @@ TEST(Dpg, ABatchIsItsImagesOneByOne) {
   for (const std::string op : {"sr:2", "inpaint:random,removed=0.5", "hdr"})
     for (const std::string noise : {"gaussian:0.05", "poisson:1"})
       for (const bool automatic : {false, true}) {
-        const Case c(op, noise);
+        const TestProblem c(op, noise);
         DpgOptions options = sampled();
         options.momentum = 0.1;
         if (automatic) options.strength.reset();
-        const Result all = c.solve(options);
+        const Result all = solve(c, options);
         for (int i = 0; i < 3; ++i) {
-          const Result one = c.row(i).solve(options);
+          const Result one = solve(c.row(i), options);
           EXPECT_LT(relative_error(all.image.slice(0, i, i + 1), one.image), 2e-5) << op << " " << noise;
           EXPECT_NEAR(all.history.residual_of(i).back(), one.history.residual_of(0).back(), 1e-4);
         }
@@ -111,7 +76,7 @@ TEST(Dpg, ABatchIsItsImagesOneByOne) {
 }
 
 TEST(Dpg, KeepsNothingBetweenRuns) {
-  const Case a("sr:2"), b("blur:sigma=1,size=5");
+  const TestProblem a("sr:2"), b("blur:sigma=1,size=5");
   DpgOptions options = sampled();
   options.momentum = 0.1;
   const Dpg solver(options);
@@ -138,14 +103,14 @@ TEST(Dpg, EveryEstimatorFitsTheData) {
       {"ddim",
        [](DpgOptions& o) { o.sampler.sampler = "ddim", o.sampler.spacing = "even", o.strength = 16; }},
   };
-  const Case c("sr:2");
-  const double unguided = c.solve(sampled(0, 50)).history.residual_of(0).back();
+  const TestProblem c("sr:2");
+  const double unguided = solve(c, sampled(0, 50)).history.residual_of(0).back();
   const double floor = noise_floors(c.m)[0];
   for (const Form& form : forms) {
     DpgOptions options = sampled(4, 50);
     options.mc = 400;
     form.set(options);
-    const Result result = c.solve(options);
+    const Result result = solve(c, options);
     for (int i = 0; i < 3; ++i) {
       const double residual = result.history.residual_of(i).back();
       EXPECT_LT(residual, 0.5 * unguided) << form.name;
@@ -184,13 +149,13 @@ TEST(StepLength, IsThePosteriorMeanWhereOneDirectionIsAll) {
 // also through an operator that tells nothing but its output.
 TEST(Dpg, AutomaticStrengthLandsOnTheNoiseFloor) {
   for (const std::string op : {"sr:2", "blur:sigma=1,size=5", "inpaint:box,height=4,width=4"}) {
-    const Case c(op, "gaussian:0.1");
+    const TestProblem c(op, "gaussian:0.1");
     for (const std::string estimator : {"exact", "mc"}) {
       DpgOptions options;
       options.sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5", .variance = "small"};
       options.estimator = estimator;
       options.mc = 2000;
-      const Result result = c.solve(options);
+      const Result result = solve(c, options);
       double sum = 0;
       for (int i = 0; i < 3; ++i) sum += result.history.residual_of(i).back() / noise_floors(c.m)[i] / 3;
       EXPECT_GT(sum, 0.75) << op << " " << estimator;
@@ -200,19 +165,19 @@ TEST(Dpg, AutomaticStrengthLandsOnTheNoiseFloor) {
 }
 
 TEST(Dpg, StaysWithinItsQueries) {
-  const Case c("quantize:8", "none");
+  const TestProblem c("quantize:8", "none");
   DpgOptions options = sampled(4, 10);
   options.queries = 500;
-  const Result result = c.solve(options);
+  const Result result = solve(c, options);
   EXPECT_LE(result.cost.operator_calls, 500);
   EXPECT_GE(result.cost.operator_calls, 400);
   options.queries = 20;
-  EXPECT_THROW(c.solve(options), Error);
+  EXPECT_THROW(solve(c, options), Error);
 }
 
 TEST(Dpg, StopsWhenTold) {
-  const Case c;
-  const Result result = c.solve(sampled(), [](const StepRecord& record) {
+  const TestProblem c;
+  const Result result = solve(c, sampled(), [](const StepRecord& record) {
     EXPECT_EQ(record.residual.size(0), 3);
     return record.done == 5 ? Next::stop : Next::go_on;
   });
@@ -225,7 +190,7 @@ TEST(Dpg, RefusesTheExactEstimatorWhereItHasNone) {
   DpgOptions options;
   options.estimator = "exact";
   try {
-    Case("hdr").solve(options);
+    solve(TestProblem("hdr"), options);
     FAIL() << "a non-linear operator was not refused";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("--estimator mc"), std::string::npos) << error.what();

@@ -11,7 +11,7 @@
 #include "dpg/solve/ddrm.h"
 #include "dpg/solve/diffpir.h"
 #include "dpg/solve/settings.h"
-#include "dpg/solve/test_measurement.h"
+#include "dpg/solve/test_problem.h"
 
 namespace dpg {
 namespace {
@@ -122,7 +122,7 @@ TEST(DdnmPlus, WithNoiseItsStepIsDdrms) {
 TEST(SpectralView, SaysWhatYSaysAlongV) {
   // The singular values of a mask are 1, those of the mean of 2x2 blocks 1/2.
   for (const auto& [op, sigma] : {std::pair{"inpaint:random,removed=0.5", 0.1}, {"sr:2", 0.2}}) {
-    const TestMeasurement c(op, "gaussian:0.1");
+    const TestProblem c = faint_problem(op, "gaussian:0.1");
     const SpectralOperator& A = *as_spectral(*c.m.A);
     const SpectralView view = spectral_view(c.m);
     EXPECT_LT(relative_error(A.V(view.y), A.pseudo_inverse(c.m.y)), 1e-5);
@@ -135,13 +135,13 @@ TEST(SpectralView, SaysWhatYSaysAlongV) {
 
 TEST(DiffPir, TheDataStepIsTheDenseSolution) {
   for (const std::string op : {"sr:2", "blur:sigma=1,size=5"}) {
-    const TestMeasurement c(op);
-    const Tensor A = TestMeasurement::matrix_of(*c.m.A);
+    const TestProblem c = faint_problem(op);
+    const Tensor A = dense_matrix(*c.m.A);
     const Tensor x0 = 0.3 * normal_noise(Rng(5), c.images, 0, 0, {3, 8, 8});
     for (const std::vector<double>& rho : {std::vector<double>{0.03, 0.03, 0.03}, {0.001, 0.03, 2}}) {
       const Tensor x = diffpir_data_step(*as_linear(*c.m.A), c.m.y, x0, rho);
       for (int n = 0; n < 3; ++n) {
-        const Tensor normal = A.t().matmul(A) + rho[n] * torch::eye(TestMeasurement::kValues, torch::kDouble);
+        const Tensor normal = A.t().matmul(A) + rho[n] * torch::eye(TestProblem::kValues, torch::kDouble);
         const Tensor right =
             A.t().matmul(c.m.y[n].flatten().to(torch::kDouble)) + rho[n] * x0[n].flatten().to(torch::kDouble);
         const Tensor dense = torch::linalg_solve(normal, right.unsqueeze(1)).squeeze(1);
@@ -163,13 +163,13 @@ TEST(DiffPir, TakesTheAuthorsTimeSteps) {
 // Every number of three steps by hand: white pictures, A = I.
 TEST(RedDiff, TheFirstStepsAreAdamsOnTheTwoTerms) {
   const double v = 0.04;
-  const auto prior = std::make_shared<GaussianPrior>(
-      torch::zeros({3, 8, 8}), v * torch::eye(TestMeasurement::kValues, torch::kDouble));
-  const TestMeasurement c("identity", "gaussian:0.1", prior);
+  const auto prior = std::make_shared<GaussianPrior>(torch::zeros({3, 8, 8}),
+                                                     v * torch::eye(TestProblem::kValues, torch::kDouble));
+  const TestProblem c("identity", "gaussian:0.1", prior);
   const Tensor image = c.solve(*make_solver("red-diff", {{"steps", 3}, {"lr", 0.02}, {"lambda", 0.5}})).image;
 
   const Schedule schedule = spaced_schedule(prior->schedule(), "even", 3);
-  const double d = TestMeasurement::kValues;
+  const double d = TestProblem::kValues;
   const Tensor y = c.m.y.to(torch::kDouble);
   Tensor mu = y.clone(), mean = torch::zeros_like(y), square = torch::zeros_like(y);
   for (int step = 1; step <= 3; ++step) {
@@ -203,8 +203,8 @@ TEST(Daps, LevelsAndTimeSteps) {
 
 // Without its noise the chain descends: x_k = x* + (I - lr H)^k (x0 - x*).
 TEST(Daps, TheChainDescendsOnBothTerms) {
-  const TestMeasurement c("blur:sigma=1,size=5");
-  const Tensor A = TestMeasurement::matrix_of(*c.m.A);
+  const TestProblem c = faint_problem("blur:sigma=1,size=5");
+  const Tensor A = dense_matrix(*c.m.A);
   const Tensor x0 = 0.3 * normal_noise(Rng(5), c.images, 0, 0, {3, 8, 8});
   const double sigma = 0.3, tau = 0.1;
   const std::vector<double> lr = {1e-3, 2e-3, 5e-3};
@@ -223,7 +223,7 @@ TEST(Daps, TheChainDescendsOnBothTerms) {
 
 // With it, the chain ends in the posterior: A = I, so mean and variance are known.
 TEST(Daps, TheChainSamplesThePosterior) {
-  const TestMeasurement c("identity", "gaussian:0.1");
+  const TestProblem c = faint_problem("identity", "gaussian:0.1");
   const Tensor x0 = torch::zeros({3, 3, 8, 8});
   const double sigma = 0.2, tau = 0.1, precision = 1 / (sigma * sigma) + 1 / (tau * tau);
   const Tensor x = langevin(*as_differentiable(*c.m.A), c.m.y, x0,
@@ -238,7 +238,7 @@ TEST(Daps, TheChainSamplesThePosterior) {
 TEST(Daps, KnowsHowSteepTheOperatorIs) {
   const Tensor start = normal_noise(Rng(8), std::vector<std::uint32_t>{0, 1, 2}, 0, 0, {3, 8, 8});
   for (const auto& [op, squared] : {std::pair{"sr:2", 0.25}, {"hdr", 4.0}, {"identity", 1.0}}) {
-    const TestMeasurement c(op);
+    const TestProblem c = faint_problem(op);
     const Tensor slope = squared_slope(*as_differentiable(*c.m.A), 0.1 * start, start, 5);
     for (int n = 0; n < 3; ++n) EXPECT_NEAR(slope[n].item<double>(), squared, 0.05 * squared) << op;
   }

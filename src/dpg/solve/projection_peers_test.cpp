@@ -8,7 +8,7 @@
 #include "dpg/solve/catalog.h"
 #include "dpg/solve/ddnm_plus.h"
 #include "dpg/solve/settings.h"
-#include "dpg/solve/test_measurement.h"
+#include "dpg/solve/test_problem.h"
 
 namespace dpg {
 namespace {
@@ -25,7 +25,7 @@ std::unique_ptr<Solver> quick(const std::string& method) {
 
 // Without noise it is DDNM, the same numbers.
 TEST(DdnmPlus, WithoutNoiseItIsDdnm) {
-  const TestMeasurement c("inpaint:random,removed=0.5", "none");
+  const TestProblem c = faint_problem("inpaint:random,removed=0.5", "none");
   const Tensor plain = c.solve(*make_solver("ddnm", {{"steps", 8}})).image;
   EXPECT_LT(relative_error(c.solve(*make_solver("ddnm+", {{"steps", 8}})).image, plain), 1e-4);
 }
@@ -35,7 +35,7 @@ TEST(DdnmPlus, TravelsBackAsOftenAsToldAndEnds) {
   EXPECT_EQ(travel_times(4, 1, 2), (std::vector<int>{3, 2, 3, 2, 1, 2, 1, 0, 1, 0, -1}));
   EXPECT_EQ(travel_times(5, 2, 2), (std::vector<int>{4, 3, 2, 4, 3, 2, 1, 0, 2, 1, 0, -1}));
   EXPECT_EQ(travel_times(1, 3, 5), (std::vector<int>{0, -1}));
-  const TestMeasurement c("sr:2");
+  const TestProblem c = faint_problem("sr:2");
   const Result result = c.solve(*make_solver("ddnm+", {{"steps", 4}, {"travel_repeat", 2}}));
   EXPECT_EQ(result.cost.network_calls, 7);
   EXPECT_EQ(result.history.t.size(), 7u);
@@ -45,7 +45,7 @@ TEST(Projections, WithoutNoiseTheyEndOnTheData) {
   for (const std::string op :
        {"sr:2", "inpaint:random,removed=0.5", "blur:sigma=0.6,size=3,boundary=circular"})
     for (const std::string method : {"ddrm", "ddnm", "ddnm+"}) {
-      const TestMeasurement c(op, "none");
+      const TestProblem c = faint_problem(op, "none");
       const Tensor image = c.solve(*make_solver(method, {{"steps", 10}})).image;
       EXPECT_LT(relative_error(c.m.A->apply(image), c.m.y), 1e-4) << method << " " << op;
     }
@@ -53,7 +53,7 @@ TEST(Projections, WithoutNoiseTheyEndOnTheData) {
 
 // No noise: the picture must come near the data, and nothing may divide by zero.
 TEST(DiffPir, WorksWithoutNoise) {
-  const TestMeasurement c("sr:2", "none");
+  const TestProblem c = faint_problem("sr:2", "none");
   const Tensor image = c.solve(*make_solver("diffpir", {{"steps", 50}})).image;
   EXPECT_LT(relative_error(c.m.A->apply(image), c.m.y), 0.02);
 }
@@ -64,8 +64,8 @@ struct Ending {
   double error;     // to the truth, in root mean square errors of the posterior mean
 };
 
-Ending ending(const TestMeasurement& c, const Tensor& image) {
-  const Tensor A = TestMeasurement::matrix_of(*c.m.A), prior = c.prior->covariance();
+Ending ending(const TestProblem& c, const Tensor& image) {
+  const Tensor A = dense_matrix(*c.m.A), prior = c.prior->covariance();
   const double sigma = noise_level(c.m);
   const Tensor seen = A.matmul(prior).matmul(A.t()) + sigma * sigma * torch::eye(A.size(0), torch::kDouble);
   const Tensor gain = torch::linalg_solve(seen, A.matmul(prior));
@@ -93,7 +93,7 @@ TEST(Peers, EndNearTheNoiseFloorAndTheTruth) {
       {"red-diff", Json::object(), 0, 0.2, 1.6, false},  // its default weights fit the noise
       {"daps", {{"steps", 50}}, 0.5, 0.85, 1.4, false},  // takes y for less noisy than it is
   };
-  const TestMeasurement c("sr:2", "gaussian:0.1");
+  const TestProblem c = faint_problem("sr:2", "gaussian:0.1");
   const Ending unguided = ending(c, sample(*c.prior, SampleOptions(), Rng(1), c.images));
   for (const Expected& expected : all) {
     const auto solver = make_solver(expected.method, expected.settings);
@@ -103,7 +103,7 @@ TEST(Peers, EndNearTheNoiseFloorAndTheTruth) {
     EXPECT_LT(end.error, expected.error) << expected.method;
     EXPECT_LT(end.error, 0.6 * unguided.error) << expected.method;
     if (!expected.knows_the_noise) continue;
-    TestMeasurement half = c, twice = c;
+    TestProblem half = c, twice = c;
     half.m.noise = make_noise("gaussian:0.05"), twice.m.noise = make_noise("gaussian:0.2");
     EXPECT_LT(ending(c, half.solve(*solver).image).residual, expected.least) << expected.method;
     EXPECT_GT(ending(c, twice.solve(*solver).image).residual, expected.most) << expected.method;
@@ -114,7 +114,7 @@ TEST(Peers, ABatchIsItsImagesOneByOne) {
   for (const std::string op : {"sr:2", "inpaint:random,removed=0.5"})
     for (const std::string noise : {"gaussian:0.05", "poisson:1"})
       for (const std::string& method : kMethods) {
-        const TestMeasurement c(op, noise);
+        const TestProblem c = faint_problem(op, noise);
         const auto solver = quick(method);
         const Result all = c.solve(*solver);
         for (int i = 0; i < 3; ++i) {
@@ -127,7 +127,7 @@ TEST(Peers, ABatchIsItsImagesOneByOne) {
 }
 
 TEST(Peers, KeepNothingBetweenRunsAndFollowTheirSeed) {
-  const TestMeasurement a("sr:2"), b("blur:sigma=1,size=5");
+  const TestProblem a = faint_problem("sr:2"), b = faint_problem("blur:sigma=1,size=5");
   for (const std::string& method : kMethods) {
     const auto solver = quick(method);
     const Tensor alone = b.solve(*solver).image;
@@ -138,7 +138,7 @@ TEST(Peers, KeepNothingBetweenRunsAndFollowTheirSeed) {
 }
 
 TEST(Peers, StopWhenTold) {
-  const TestMeasurement c("sr:2");
+  const TestProblem c = faint_problem("sr:2");
   for (const std::string& method : kMethods) {
     const Result result = c.solve(*quick(method), 1, [](const StepRecord& record) {
       EXPECT_EQ(record.residual.size(0), 3);
@@ -154,7 +154,7 @@ TEST(Peers, StopWhenTold) {
 
 TEST(Peers, RefuseWhatTheyCannotDoAndNameWhoCan) {
   const auto refusal = [](const std::string& method, const std::string& op) {
-    const TestMeasurement c(op);
+    const TestProblem c = faint_problem(op);
     try {
       c.solve(*make_solver(method, Json::object()));
     } catch (const Error& error) {

@@ -13,29 +13,33 @@
 
 namespace dpg {
 
-struct TestProblem {
-  static constexpr int kSide = 8, kValues = 3 * kSide * kSide;
+inline constexpr int kTestSide = 8, kTestValues = 3 * kTestSide * kTestSide;
 
-  std::shared_ptr<const GaussianPrior> prior = smooth_prior();
+// Smooth pictures: neighbours are correlated.
+inline std::shared_ptr<const GaussianPrior> smooth_prior(double deviation = 0.3) {
+  const Tensor at = torch::arange(kTestSide, torch::kDouble);
+  const Tensor line = torch::exp(-(at.unsqueeze(0) - at.unsqueeze(1)).square() / 8.0);
+  const Tensor colour = 0.5 * torch::eye(3, torch::kDouble) + 0.5;
+  const Tensor covariance = deviation * deviation * torch::kron(colour, torch::kron(line, line)) +
+                            1e-6 * torch::eye(kTestValues, torch::kDouble);
+  return std::make_shared<GaussianPrior>(torch::zeros({3, kTestSide, kTestSide}), covariance);
+}
+
+struct TestProblem {
+  static constexpr int kSide = kTestSide, kValues = kTestValues;
+
+  std::shared_ptr<const GaussianPrior> prior;
   std::vector<std::uint32_t> images = {0, 1, 2};
   Tensor truth;
   Measurement m;
 
-  explicit TestProblem(const std::string& op = "sr:2", const std::string& noise = "gaussian:0.05") {
+  explicit TestProblem(const std::string& op = "sr:2", const std::string& noise = "gaussian:0.05",
+                       std::shared_ptr<const GaussianPrior> from = smooth_prior())
+      : prior(std::move(from)) {
     const Tensor root = torch::linalg_cholesky(prior->covariance()).to(torch::kFloat);
     const Tensor white = normal_noise(Rng(9), images, 0, 5, {kValues});
     truth = torch::matmul(white, root.t()).view({3, 3, kSide, kSide});
     m = measure(make_operator(op, {{3, kSide, kSide}, 4, images}), make_noise(noise), truth, 4, images);
-  }
-
-  // Smooth pictures: neighbours are correlated, with a standard deviation of 0.3.
-  static std::shared_ptr<const GaussianPrior> smooth_prior() {
-    const Tensor at = torch::arange(kSide, torch::kDouble);
-    const Tensor line = torch::exp(-(at.unsqueeze(0) - at.unsqueeze(1)).square() / 8.0);
-    const Tensor colour = 0.5 * torch::eye(3, torch::kDouble) + 0.5;
-    const Tensor covariance =
-        0.09 * torch::kron(colour, torch::kron(line, line)) + 1e-6 * torch::eye(kValues, torch::kDouble);
-    return std::make_shared<GaussianPrior>(torch::zeros({3, kSide, kSide}), covariance);
   }
 
   // The problem of image i alone.
@@ -63,6 +67,11 @@ struct TestProblem {
     return residuals(sample(*prior, options, Rng(1), images));
   }
 };
+
+// Pictures of so small a deviation that the clamp to [-1, 1] stays out of it.
+inline TestProblem faint_problem(const std::string& op, const std::string& noise = "gaussian:0.05") {
+  return TestProblem(op, noise, smooth_prior(0.2));
+}
 
 // A linear operator for one picture as a matrix, [m, d] double.
 inline Tensor dense_matrix(const Operator& A) {
