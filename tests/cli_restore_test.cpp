@@ -84,6 +84,15 @@ TEST(Restore, APhotoOfAnySize) {
   const Image x = read_image(scratch.file("x.png"));
   EXPECT_EQ(x.height, 75);
   EXPECT_EQ(x.width, 100);
+  // A fixed strength belongs to the picture, not to the larger one it is restored in; and again the same
+  // bytes.
+  must({"restore", scratch.file("photo.png"), "--op", "blur:sigma=1", "-o", scratch.file("b.png"), "--preset",
+        "faces128-gaussian-blur-100", "--steps", "4"});
+  const Json manifest = Json::parse(read_text(scratch.file("b.manifest.json")));
+  EXPECT_NEAR(manifest.at("settings").at("strength").get<double>(), 60 * std::sqrt(75.0 * 100 / (128 * 128)),
+              1e-9);
+  EXPECT_GT(manifest.at("threads").get<int>(), 0);
+  EXPECT_NE(must({"rerun", scratch.file("b.manifest.json")}).out.find("the same bytes"), std::string::npos);
   // A small picture of four times the size.
   must({"restore", scratch.file("photo.png"), "--op", "sr:2", "--noise", "gaussian:0.1", "-o",
         scratch.file("large.png"), "--steps", "2"});

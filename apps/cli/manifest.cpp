@@ -1,5 +1,7 @@
 #include "manifest.h"
 
+#include <torch/utils.h>
+
 #include "dpg/core/error.h"
 #include "dpg/core/file.h"
 #include "dpg/core/fingerprint.h"
@@ -125,8 +127,9 @@ void write_manifest(const RestoreJob& job, const NetworkPrior& prior, const std:
                      {"row", row},
                      {"model", model},
                      {"device", prior.device().str()},
-                     {"precision", job.runtime.precision},
-                     {"threads", job.runtime.threads},
+                     // What "auto" and "all cores" came to: sums are rounded differently otherwise.
+                     {"precision", precision_name(prior.network().precision())},
+                     {"threads", torch::get_num_threads()},
                      {"result", summary(restored)}};
   write_text(file, json.dump(2) + "\n");
 }

@@ -37,8 +37,8 @@ class BatchRun {
         floors_(noise_floors(measurement_)),
         first_(first),
         count_(count) {
-    const ImageShape shape = measurement_.A->input_shape();
-    solver_ = make_solver(plan.method, settings_for(plan, shape));
+    // For the picture that was asked for, not for the larger one it may be part of: as its manifest says.
+    solver_ = make_solver(plan.method, settings_for(plan, problems[0].shape));
     for (int k = 0; k < count; ++k)
       for (const Problem& problem : problems) {
         check(problem.image < kSampleStride, "picture number ", problem.image, " is too large");
@@ -135,7 +135,8 @@ std::vector<RestoredPicture> restore_batch(const RestorePlan& plan, const Networ
         kMostSamples);
   std::vector<RestoredPicture> pictures(problems.size());
   const int at_once = std::max(1, plan.batch / static_cast<int>(problems.size()));
-  for (int first = 0; first < plan.samples && !Interrupt::asked(); first += at_once) {
+  // Interrupted or not, the first samples are begun: their estimate is what an interrupted run keeps.
+  for (int first = 0; first < plan.samples && (first == 0 || !Interrupt::asked()); first += at_once) {
     const int count = std::min(at_once, plan.samples - first);
     BatchRun(plan, prior, problems, first, count)
         .run(plan, prior,

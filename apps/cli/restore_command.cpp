@@ -89,16 +89,13 @@ void restore(Options o) {
 
   const Interrupt interrupt;
   std::vector<Json> summaries;
-  run_job(o.job, *prior, problems, outputs, [&](const Restored& restored) {
+  const std::string missing = run_job(o.job, *prior, problems, outputs, [&](const Restored& restored) {
     summaries.push_back(summary(restored));
     if (!o.json) std::printf("%s\n", brief(restored).c_str());
     std::fflush(stdout);
   });
   if (o.json) std::printf("%s\n", whole_summary(o, summaries, problems[0].shape).dump(2).c_str());
-  if (!o.job.truth.empty() && !o.json) {
-    const Judge judge(o.job.truth, o.job.weights, torch::kCPU);
-    if (!judge.lpips_missing().empty()) std::fprintf(stderr, "dpg: %s\n", judge.lpips_missing().c_str());
-  }
+  if (!missing.empty() && !o.json) std::fprintf(stderr, "dpg: %s\n", missing.c_str());
   if (Interrupt::asked()) std::exit(kInterrupted);
 }
 

@@ -76,8 +76,8 @@ Json scores_json(const Scores& scores) {
 
 }  // namespace
 
-void run_job(const RestoreJob& job, const NetworkPrior& prior, const std::vector<Problem>& problems,
-             const std::vector<fs::path>& outputs, const std::function<void(const Restored&)>& done) {
+std::string run_job(const RestoreJob& job, const NetworkPrior& prior, const std::vector<Problem>& problems,
+                    const std::vector<fs::path>& outputs, const std::function<void(const Restored&)>& done) {
   std::optional<Judge> judge;
   if (!job.truth.empty()) {
     judge.emplace(job.truth, job.weights, prior.device());
@@ -88,7 +88,7 @@ void run_job(const RestoreJob& job, const NetworkPrior& prior, const std::vector
   Progress progress("restoring");
   std::size_t first = 0;
   for (const std::vector<Problem>& batch : batches) {
-    if (Interrupt::asked()) return;
+    if (Interrupt::asked() && first > 0) break;
     const auto watcher = [&](int step, int total, const std::function<double()>& ratio) {
       if (!progress.due()) return;
       char note[64];
@@ -113,6 +113,7 @@ void run_job(const RestoreJob& job, const NetworkPrior& prior, const std::vector
     }
     first += batch.size();
   }
+  return judge ? judge->lpips_missing() : "";
 }
 
 std::string brief(const Restored& r) {

@@ -31,10 +31,11 @@ struct Restored {
 };
 
 // Restores every input and writes each result as soon as it is there. outputs[i] belongs to problems[i].
-// Stops early when interrupted. `done` is told of each picture.
-void run_job(const RestoreJob& job, const NetworkPrior& prior, const std::vector<Problem>& problems,
-             const std::vector<std::filesystem::path>& outputs,
-             const std::function<void(const Restored&)>& done);
+// Stops early when interrupted. `done` is told of each picture. Returns what could not be measured and why,
+// or nothing.
+std::string run_job(const RestoreJob& job, const NetworkPrior& prior, const std::vector<Problem>& problems,
+                    const std::vector<std::filesystem::path>& outputs,
+                    const std::function<void(const Restored&)>& done);
 
 // A few words for people: residual, time, scores.
 std::string brief(const Restored& restored);

@@ -9,14 +9,12 @@
 namespace dpg {
 
 std::vector<double> History::residual_of(std::int64_t image) const {
-  std::vector<double> values;
-  values.reserve(residual.size());
   // One transfer for all steps: on a GPU each would wait for the card.
   const Tensor all = residual.empty()
                          ? torch::empty({0}, torch::kDouble)
                          : torch::stack(residual).select(1, image).to(torch::kCPU, torch::kDouble);
-  for (std::int64_t k = 0; k < all.size(0); ++k) values.push_back(all[k].item<double>());
-  return values;
+  const Tensor values = all.contiguous();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
 }
 
 Measurement to_device(const Measurement& m, torch::Device device) {
