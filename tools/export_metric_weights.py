@@ -9,13 +9,15 @@ Files, where dpg looks for them by default (or in DIR, to be named with --weight
     lpips_squeeze_v0.1.safetensors, lpips_alex_v0.1.safetensors, lpips_vgg_v0.1.safetensors
         from the package `lpips`; or from torchvision and the heads of the LPIPS repository, --heads DIR
         with squeeze.pth, alex.pth, vgg.pth
-    inception_fid.safetensors
-        the Inception network of the standard FID, from the package `pytorch-fid`
-    inception_torchvision.safetensors
-        torchvision's Inception v3, where there is no `pytorch-fid`. Distances in its features are not
-        the standard FID
+    fid_inception.safetensors
+        the Inception network of the standard FID and KID, from the package `pytorch-fid`, or from the file it
+        downloads, --fid-file pt_inception-2015-12-05-6726825d.pth (dpg also reads that file itself).
+        torchvision's Inception v3 is another network, and is not taken in its place
+    googlenet_bvlc.safetensors
+        the network of FD-googlenet and KD-googlenet, from bvlc_googlenet.caffemodel of the Caffe model zoo,
+        --caffemodel FILE. Needs neither Caffe nor torch
 
-torch is needed; what else is missing is said, and the rest is made. The packages may download weights.
+Else torch is needed; what is missing is said, and the rest is made. The packages may download weights.
 """
 import argparse
 import ctypes
@@ -130,21 +132,112 @@ def export_lpips(net, out, heads):
     return path
 
 
-def export_inception(out):
-    try:
-        from pytorch_fid.inception import fid_inception_v3
+def export_inception(out, file):
+    import torch
 
-        state, name, origin = fid_inception_v3().state_dict(), "inception_fid", "pytorch-fid"
-    except ImportError:
+    if file:
+        state = torch.load(file, map_location="cpu")
+    else:
         try:
-            import torchvision
-        except ImportError:
-            raise Unavailable("neither pytorch-fid nor torchvision is installed")
-        print("pytorch-fid is not installed: torchvision's Inception instead, which does not give the standard FID")
-        state = pretrained(torchvision.models, "inception_v3").state_dict()
-        name, origin = "inception_torchvision", "torchvision inception_v3; not the network of the standard FID"
-    path = out / (name + ".safetensors")
-    write_safetensors(path, floating(state), {"origin": origin})
+            from pytorch_fid.inception import fid_inception_v3
+        except ImportError as error:
+            raise Unavailable("the package pytorch-fid is not installed (%s); install it, or give --fid-file" % error)
+        state = fid_inception_v3().state_dict()
+    # The classifier comes after the features.
+    features = {name: tensor for name, tensor in state.items() if not name.startswith("fc.")}
+    path = out / "fid_inception.safetensors"
+    write_safetensors(path, floating(features), {"origin": "FID's Inception, pt_inception-2015-12-05"})
+    return path
+
+
+def protobuf_fields(data):
+    """(number, value) for each field of a protobuf message; value: an int, or the bytes of a longer one."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            if at >= len(data):
+                raise Unavailable("it is cut short, or no protobuf file")
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            yield key >> 3, varint()
+            continue
+        if kind not in (1, 2, 5):
+            raise Unavailable("it is no protobuf file, or a damaged one")
+        size = varint() if kind == 2 else 8 if kind == 1 else 4
+        if at + size > len(data):
+            raise Unavailable("it is cut short, or no protobuf file")
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def caffe_blob(data):
+    """Shape and float32 bytes of a BlobProto. The numbers of a blob may come in one piece or one by one."""
+    old_shape, shape, values = {}, None, bytearray()
+    for number, value in protobuf_fields(data):
+        if number in (1, 2, 3, 4):  # num, channels, height, width
+            old_shape[number] = value
+        elif number == 5:  # data
+            values += value
+        elif number == 7:  # shape: packed, or one dimension at a time
+            shape = []
+            for field, dims in protobuf_fields(value):
+                if field == 1:
+                    shape += [dims] if isinstance(dims, int) else packed_varints(dims)
+    if shape is None:
+        shape = [old_shape.get(i, 1) for i in (1, 2, 3, 4)]
+    return shape, bytes(values)
+
+
+def packed_varints(data):
+    values, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            values.append(value)
+            value = shift = 0
+    return values
+
+
+def caffe_layers(data):
+    """(name, blobs) for each layer of a NetParameter: field 2 in the older form, 100 in the newer."""
+    for number, layer in protobuf_fields(data):
+        if number not in (2, 100) or isinstance(layer, int):
+            continue
+        name_field, blob_field = (4, 6) if number == 2 else (1, 7)
+        fields = list(protobuf_fields(layer))
+        names = [value.decode("utf-8") for field, value in fields if field == name_field]
+        yield names[0] if names else "", [caffe_blob(value) for field, value in fields if field == blob_field]
+
+
+def export_googlenet(out, caffemodel):
+    if not caffemodel:
+        raise Unavailable("--caffemodel FILE names no bvlc_googlenet.caffemodel")
+    tensors = []
+    for name, blobs in caffe_layers(caffemodel.read_bytes()):
+        if len(blobs) != 2 or name.startswith("loss"):  # layers without weights; the classifiers
+            continue
+        (shape, weight), (_, bias) = blobs
+        if len(weight) != 4 * shape[0] * shape[1] * shape[2] * shape[3] or len(bias) != 4 * shape[0]:
+            raise Unavailable("layer %s has numbers missing" % name)
+        tensors.append((name + "/weight", "F32", shape, weight))
+        tensors.append((name + "/bias", "F32", [shape[0]], bias))
+    if not tensors:
+        raise Unavailable("%s holds no convolutions" % caffemodel)
+    path = out / "googlenet_bvlc.safetensors"
+    write_safetensors(path, tensors, {"origin": "BVLC GoogLeNet of the Caffe model zoo"})
     return path
 
 
@@ -157,22 +250,30 @@ def default_folder():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=default_folder(), metavar="DIR")
-    parser.add_argument("--only", choices=[*CLASSIFIERS, "inception"], action="append", help="may be given again")
+    parser.add_argument(
+        "--only", choices=[*CLASSIFIERS, "inception", "googlenet"], action="append", help="may be given again"
+    )
     parser.add_argument("--heads", type=pathlib.Path, metavar="DIR", help="folder with the LPIPS heads")
+    parser.add_argument("--fid-file", type=pathlib.Path, metavar="FILE", help="pytorch-fid's file of weights")
+    parser.add_argument("--caffemodel", type=pathlib.Path, metavar="FILE", help="bvlc_googlenet.caffemodel")
     options = parser.parse_args()
     if sys.byteorder != "little":
         sys.exit("this tool writes the machine's own byte order, and the files must be little-endian")
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        sys.exit("PyTorch is not installed for this Python; run the tool with one that has it")
+    wanted = options.only or [*CLASSIFIERS, "inception", *(["googlenet"] if options.caffemodel else [])]
+    if wanted != ["googlenet"]:
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            sys.exit("PyTorch is not installed for this Python; run the tool with one that has it")
 
     options.out.mkdir(parents=True, exist_ok=True)
     missing = 0
-    for what in options.only or [*CLASSIFIERS, "inception"]:
+    for what in wanted:
         try:
             if what == "inception":
-                path = export_inception(options.out)
+                path = export_inception(options.out, options.fid_file)
+            elif what == "googlenet":
+                path = export_googlenet(options.out, options.caffemodel)
             else:
                 path = export_lpips(what, options.out, options.heads)
             print("wrote", path)

@@ -54,9 +54,9 @@ std::string missing_sentence(const WantedWeights& wanted, const std::vector<std:
   const auto same = [](const std::string& name) { return name; };
   std::string sentence = str(wanted.metric, " is unavailable: its weights (", wanted.whole);
   if (!wanted.parts.empty())
-    sentence += ", or together " + joined(wanted.parts, " and ", [&](const std::vector<std::string>& names) {
-                  return joined(names, " or ", same);
-                });
+    sentence += (wanted.parts.size() > 1 ? ", or together " : ", or ") +
+                joined(wanted.parts, " and ",
+                       [&](const std::vector<std::string>& names) { return joined(names, " or ", same); });
   sentence +=
       str(") are not in ",
           folders.empty() ? "any folder, for none was given"
