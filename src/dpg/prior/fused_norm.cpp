@@ -3,6 +3,10 @@
 #include <torch/torch.h>
 
 #include "dpg/kernels/norm.h"
+#ifdef DPG_CUDA
+#include "dpg/kernels/norm_cuda.h"
+#include "dpg/prior/gpu_norm.h"
+#endif
 
 namespace dpg {
 namespace {
@@ -35,11 +39,26 @@ Tensor empty_with_channels(const Tensor& x, std::int64_t channels) {
   return torch::empty({x.size(0), channels, x.size(2), x.size(3)}, x.options(), kChannelsLast);
 }
 
+Tensor forward_anywhere(const Tensor& x, const NormConstants& c, Tensor& statistics) {
+#ifdef DPG_CUDA
+  if (x.is_cuda()) return gpu_norm_forward({x, {}, {}}, c, x.scalar_type(), statistics);
+#endif
+  return norm_forward(x, c, statistics);
+}
+
+Tensor backward_anywhere(const Tensor& x, const NormConstants& c, const Tensor& statistics,
+                         const Tensor& dy) {
+#ifdef DPG_CUDA
+  if (x.is_cuda()) return gpu_norm_backward({x, {}, {}}, c, statistics, dy).first;
+#endif
+  return norm_backward(x, c, statistics, dy.clone(kChannelsLast), {}, x.size(1)).first;
+}
+
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const NormConstants& c) {
     Tensor statistics;
-    Tensor y = norm_forward(x, c, statistics);
+    Tensor y = forward_anywhere(x, c, statistics);
     context->save_for_backward({x, statistics, c.gamma, c.beta, c.scale, c.shift});
     context->saved_data["silu"] = c.silu;
     return y;
@@ -49,16 +68,18 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const NormConstants c{saved[2], saved[3], saved[4], saved[5], context->saved_data["silu"].toBool()};
-    return {
-        norm_backward(saved[0], c, saved[1], gradients[0].clone(kChannelsLast), {}, saved[0].size(1)).first,
-        Tensor()};
+    return {backward_anywhere(saved[0], c, saved[1], gradients[0]), Tensor()};
   }
 };
 
 }  // namespace
 
 bool fused_norm_available(const Tensor& x) {
-  return x.device().is_cpu() && (x.scalar_type() == torch::kFloat || x.scalar_type() == torch::kBFloat16);
+  if (x.scalar_type() != torch::kFloat && x.scalar_type() != torch::kBFloat16) return false;
+#ifdef DPG_CUDA
+  if (x.is_cuda()) return x.size(1) % 8 == 0 && x.size(1) <= cuda::kMaxNormChannels;
+#endif
+  return x.device().is_cpu();
 }
 
 Tensor norm_forward(const Tensor& x, const NormConstants& constants, Tensor& statistics) {

@@ -19,10 +19,10 @@ struct NormConstants {
   bool silu = true;
 };
 
-// Whether the kernel serves this tensor: on the CPU, float or bf16.
+// Whether a kernel serves this tensor: on the CPU, or on the GPU where this build has its kernels.
 bool fused_norm_available(const Tensor& x);
 
-// The bare passes. x and dy: channels last. `statistics` is filled by the forward pass.
+// The bare passes on the CPU. x and dy: channels last. `statistics` is filled by the forward pass.
 Tensor norm_forward(const Tensor& x, const NormConstants& constants, Tensor& statistics);
 // dy is used up (see kernels/norm.h): pass one that nobody else holds. The gradient with respect to x, plus
 // `add` when defined, cut after `first_channels` channels; the second part is undefined when there is none.

@@ -19,9 +19,8 @@ struct Constants {
   Resample how;
 };
 
-Constants constants_of(const ResidualBlock& block, const Tensor& silu_of_embedding, torch::ScalarType type) {
+Constants constants_of(const ResidualBlock& block, const Tensor& e, torch::ScalarType type) {
   const torch::NoGradGuard no_grad;
-  const Tensor e = block.embedding(silu_of_embedding);
   Constants c{{block.in_norm.gamma, block.in_norm.beta, {}, {}, true},
               {block.out_norm.gamma, block.out_norm.beta, {}, {}, true},
               block.in_conv.weight,
@@ -56,19 +55,6 @@ Tensor convolve_backward(const Tensor& gradient, const Tensor& weight) {
   return std::get<0>(torch::convolution_backward(gradient, input, weight, torch::nullopt, {1, 1}, {pad, pad},
                                                  {1, 1},
                                                  /*transposed=*/false, {0, 0}, 1, {true, false, false}));
-}
-
-// The transpose of resample().
-Tensor resample_backward(const Tensor& gradient, Resample how) {
-  switch (how) {
-    case Resample::down:  // each of four pixels had weight 1/4
-      return resample(gradient * 0.25, Resample::up);
-    case Resample::up:  // a pixel went to four places: their sum
-      return torch::avg_pool2d(gradient, 2, 2, 0, false, true, /*divisor_override=*/1);
-    case Resample::none:
-      break;
-  }
-  return gradient;
 }
 
 class FusedResidual : public torch::autograd::Function<FusedResidual> {
@@ -121,11 +107,11 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
 }  // namespace
 
 Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
-                      const Tensor& silu_of_embedding) {
+                      const Tensor& embedding) {
   const auto second =
       encoder.defined() ? torch::optional<Tensor>(encoder.contiguous(kChannelsLast)) : torch::nullopt;
   return FusedResidual::apply(x.contiguous(kChannelsLast), second,
-                              constants_of(block, silu_of_embedding, x.scalar_type()));
+                              constants_of(block, embedding, x.scalar_type()));
 }
 
 }  // namespace dpg

@@ -7,8 +7,9 @@
 
 namespace dpg {
 
-// block(cat(x, encoder)); encoder may be undefined. Differentiable with respect to x and encoder.
+// block(cat(x, encoder)); encoder may be undefined; embedding: the block's own, [N, C or 2C]. Differentiable
+// with respect to x and encoder.
 Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
-                      const Tensor& silu_of_embedding);
+                      const Tensor& embedding);
 
 }  // namespace dpg

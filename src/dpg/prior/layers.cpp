@@ -3,9 +3,14 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <utility>
 
 #include "dpg/prior/fused_norm.h"
 #include "dpg/prior/fused_residual.h"
+#ifdef DPG_CUDA
+#include "dpg/kernels/norm_cuda.h"
+#include "dpg/prior/gpu_residual.h"
+#endif
 
 namespace dpg {
 namespace {
@@ -16,6 +21,18 @@ std::optional<Convolution> optional_convolution(const WeightSource& weights, con
                                                 bool present, torch::ScalarType type) {
   if (!present) return std::nullopt;
   return Convolution(weights, name, type);
+}
+
+// softmax(q k^T / sqrt(width)) v; each [N, heads, pixels, width].
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+  if (q.is_cuda()) return at::scaled_dot_product_attention(q, k, v);  // one kernel each way
+#endif
+  // Half of 1/sqrt(width) on each side keeps the products small in 16 bits.
+  const double half_scale = 1.0 / std::sqrt(std::sqrt(static_cast<double>(q.size(3))));
+  const Tensor scores = torch::matmul(q * half_scale, (k * half_scale).transpose(-1, -2));
+  const Tensor attention = torch::softmax(scores, -1, torch::kFloat).to(v.scalar_type());
+  return torch::matmul(attention, v);
 }
 
 }  // namespace
@@ -65,6 +82,18 @@ Tensor resample(const Tensor& x, Resample how) {
   return x;
 }
 
+Tensor resample_backward(const Tensor& gradient, Resample how) {
+  switch (how) {
+    case Resample::down:  // each of four pixels had weight 1/4
+      return resample(gradient * 0.25, Resample::up);
+    case Resample::up:  // a pixel went to four places: their sum
+      return torch::avg_pool2d(gradient, 2, 2, 0, false, true, /*divisor_override=*/1);
+    case Resample::none:
+      break;
+  }
+  return gradient;
+}
+
 ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift_,
                              Resample how_, bool has_skip_convolution, torch::ScalarType type)
     : in_norm(weights, name + ".in_layers.0"),
@@ -74,21 +103,43 @@ ResidualBlock::ResidualBlock(const WeightSource& weights, const std::string& nam
       embedding(weights, name + ".emb_layers.1"),
       skip(optional_convolution(weights, name + ".skip_connection", has_skip_convolution, type)),
       scale_shift(scale_shift_),
-      how(how_) {
+      how(how_),
+      embedding_width(embedding.weight.size(0)) {
+#ifdef DPG_CUDA
+  if (in_conv.weight.is_cuda()) {
+    gpu = std::make_shared<const GpuResidualWeights>(*this);
+    return;
+  }
+#endif
   if (how == Resample::up) upsampled = UpsampledConvolution(weights(name + ".in_layers.2.weight"), type);
 }
 
-Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& silu_of_embedding,
-                                 const Tensor& encoder) const {
-  if (fused_norm_available(x)) return fused_residual(*this, x, encoder, silu_of_embedding);
-  return reference(x, silu_of_embedding, encoder);
+Linear ResidualBlock::give_embedding(std::int64_t offset) {
+  embedding_offset = offset;
+  return std::exchange(embedding, Linear(Tensor(), Tensor()));
 }
 
-Tensor ResidualBlock::reference(const Tensor& x, const Tensor& silu_of_embedding,
-                                const Tensor& encoder) const {
+Tensor ResidualBlock::embedding_of(const Tensor& embeddings) const {
+  const torch::NoGradGuard constant;
+  if (embedding_offset < 0) return embedding(embeddings);
+  return embeddings.narrow(1, embedding_offset, embedding_width);
+}
+
+Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& embeddings, const Tensor& encoder) const {
+#ifdef DPG_CUDA
+  const std::int64_t channels = in_norm.gamma.size(0);
+  if (gpu && fused_norm_available(x) && channels <= cuda::kMaxNormChannels)
+    return gpu_residual(*this, *gpu, x, encoder, embedding_of(embeddings));
+#endif
+  if (x.is_cpu() && fused_norm_available(x))
+    return fused_residual(*this, x, encoder, embedding_of(embeddings));
+  return reference(x, embeddings, encoder);
+}
+
+Tensor ResidualBlock::reference(const Tensor& x, const Tensor& embeddings, const Tensor& encoder) const {
   const Tensor in = encoder.defined() ? torch::cat({x, encoder}, 1) : x;
   Tensor h = in_conv(resample(in_norm.reference(in, /*silu=*/true), how));
-  const Tensor e = embedding(silu_of_embedding);
+  const Tensor e = embedding_of(embeddings);
   if (scale_shift) {
     const auto parts = e.chunk(2, 1);
     h = out_norm.reference(h, /*silu=*/true, parts[0], parts[1]);
@@ -120,11 +171,7 @@ Tensor AttentionBlock::operator()(const Tensor& x) const {
   const auto parts = (new_order_ ? qkv.view({n, pixels, 3, heads_, head_width}).permute({2, 0, 3, 1, 4})
                                  : qkv.view({n, pixels, heads_, 3, head_width}).permute({3, 0, 2, 1, 4}))
                          .unbind();
-  // Half of 1/sqrt(width) on each side keeps the products small in 16 bits.
-  const double half_scale = 1.0 / std::sqrt(std::sqrt(static_cast<double>(head_width)));
-  const Tensor scores = torch::matmul(parts[0] * half_scale, (parts[1] * half_scale).transpose(-1, -2));
-  const Tensor attention = torch::softmax(scores, -1, torch::kFloat).to(x.scalar_type());
-  const Tensor mixed = torch::matmul(attention, parts[2]).transpose(1, 2).reshape({n, pixels, c});
+  const Tensor mixed = attend(parts[0], parts[1], parts[2]).transpose(1, 2).reshape({n, pixels, c});
   const Tensor out = torch::linear(mixed, projection_weight_, projection_bias_);
   return x + out.view({n, height, width, c}).permute({0, 3, 1, 2});
 }

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,7 @@ struct Convolution {
 struct Linear {
   Tensor weight, bias;
   Linear(const WeightSource& weights, const std::string& name);
+  Linear(Tensor weight_, Tensor bias_) : weight(std::move(weight_)), bias(std::move(bias_)) {}
   Tensor operator()(const Tensor& x) const;
 };
 
@@ -37,13 +39,17 @@ struct Normalisation {
   Normalisation(const WeightSource& weights, const std::string& name);
   // scale, shift: [N, C] float, both or neither.
   Tensor operator()(const Tensor& x, bool silu, const Tensor& scale = {}, const Tensor& shift = {}) const;
+
   // The same by plain torch operations: the reference for tests, and the path for devices without a fused
   // kernel.
   Tensor reference(const Tensor& x, bool silu, const Tensor& scale = {}, const Tensor& shift = {}) const;
 };
 
 enum class Resample { none, down, up };
-Tensor resample(const Tensor& x, Resample how);  // average of 2x2, or each pixel doubled
+Tensor resample(const Tensor& x, Resample how);                  // average of 2x2, or each pixel doubled
+Tensor resample_backward(const Tensor& gradient, Resample how);  // its transpose
+
+struct GpuResidualWeights;
 
 // h = conv(silu(norm(x))), then conv(silu(norm(h) * (1 + scale) + shift)), plus x; scale and shift come from
 // the time embedding. Without scale-shift the embedding is added to h before the second norm.
@@ -54,15 +60,24 @@ struct ResidualBlock {
   std::optional<Convolution> skip;
   bool scale_shift;
   Resample how;
-  UpsampledConvolution upsampled;  // in_conv for `how` = up; empty otherwise
+  UpsampledConvolution upsampled;                 // in_conv for `how` = up on the CPU; empty otherwise
+  std::shared_ptr<const GpuResidualWeights> gpu;  // on the GPU; null elsewhere
+  // Where the block's embedding begins in those of all blocks, when one product makes them all; -1: the block
+  // makes its own from silu_of_embedding.
+  std::int64_t embedding_offset = -1, embedding_width = 0;
 
   ResidualBlock(const WeightSource& weights, const std::string& name, bool scale_shift, Resample how,
                 bool has_skip_convolution, torch::ScalarType type);
-  // `encoder`, when defined, is concatenated to x. On the CPU by fused_residual.h, elsewhere by the
-  // reference.
-  Tensor operator()(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder = {}) const;
+  // `encoder`, when defined, is concatenated to x. embeddings: silu_of_embedding, or those of all blocks (see
+  // embedding_offset). By fused_residual.h on the CPU, by gpu_residual.h on the GPU.
+  Tensor operator()(const Tensor& x, const Tensor& embeddings, const Tensor& encoder = {}) const;
   // Plain torch operations under autograd.
-  Tensor reference(const Tensor& x, const Tensor& silu_of_embedding, const Tensor& encoder = {}) const;
+  Tensor reference(const Tensor& x, const Tensor& embeddings, const Tensor& encoder = {}) const;
+  // Gives the block's embedding layer away, to be made with others at `offset`.
+  Linear give_embedding(std::int64_t offset);
+
+ private:
+  Tensor embedding_of(const Tensor& embeddings) const;
 };
 
 class AttentionBlock {

@@ -25,7 +25,7 @@ Tensor Denoised::pull_back(const Tensor& v) const {
 NetworkPrior::NetworkPrior(std::shared_ptr<const UNet> network, int label)
     : network_(std::move(network)),
       schedule_(Schedule::named(network_->config().noise_schedule, network_->config().diffusion_steps)),
-      label_(label) {
+      runner_(std::make_unique<NetworkRunner>(network_, label)) {
   const int classes = network_->config().num_classes;
   check(label == kNoLabel || (label >= 0 && label < classes), "class ", label,
         classes > 0 ? str(" is outside 0 to ", classes - 1)
@@ -34,29 +34,30 @@ NetworkPrior::NetworkPrior(std::shared_ptr<const UNet> network, int label)
 
 Denoised NetworkPrior::denoise(const Tensor& x_t, int t, Track track) const {
   check_time(schedule_, t);
+  const torch::NoGradGuard no_grad;
   const double abar = schedule_.alpha_bar()[static_cast<std::size_t>(t)];
-  const bool tracked = track == Track::gradient;
-  const torch::AutoGradMode grad_mode(tracked);
-  const Tensor x = x_t.detach().to(device(), torch::kFloat).requires_grad_(tracked);
-  const auto per_image = torch::TensorOptions().dtype(torch::kLong).device(device());
-  const Tensor time = torch::full({x.size(0)}, t, per_image);
-  const Tensor label = label_ == kNoLabel ? Tensor() : torch::full({x.size(0)}, label_, per_image);
+  const Tensor x = x_t.detach().to(device(), torch::kFloat);
+  const NetworkCall call = runner_->run(x, t, track == Track::gradient);
+  if (!x.is_cuda()) check_finite(call.output, str("the network's output at t = ", t));
 
-  const Tensor output = network_->forward(x, time, label);
-  const Tensor eps = output.narrow(1, 0, channels());
-  const Tensor x0 = ((x - std::sqrt(1 - abar) * eps) / std::sqrt(abar)).clamp(-1, 1);
-
-  Denoised result{x0.detach(), eps.detach(), {}, {}};
+  const Tensor eps = call.output.narrow(1, 0, channels());
+  const Tensor unclamped = (x - std::sqrt(1 - abar) * eps) / std::sqrt(abar);
+  Denoised result{unclamped.clamp(-1, 1), eps, {}, {}};
   if (network_->config().learn_sigma)
-    result.variance_fraction = (output.detach().narrow(1, channels(), channels()) + 1) / 2;
-  check_finite(output, str("the network's output at t = ", t));
-  if (tracked)
-    result.reverse = [x, x0, t](const Tensor& v) {
-      const Tensor gradient =
-          torch::autograd::grad({x0}, {x}, {v.to(x0.device(), torch::kFloat)}, /*retain_graph=*/true)[0];
-      check_finite(gradient, str("the network's input gradient at t = ", t));
-      return gradient;
-    };
+    result.variance_fraction = (call.output.narrow(1, channels(), channels()) + 1) / 2;
+  if (track != Track::gradient) return result;
+  // x0 = clamp((x - sqrt(1-abar) eps(x)) / sqrt(abar)): through the clamp, then along x and along the
+  // network.
+  result.reverse = [reverse = call.reverse, inside = unclamped.abs() <= 1, abar, t,
+                    outputs = call.output.size(1)](const Tensor& v) {
+    const torch::NoGradGuard constant;
+    const Tensor through = v.to(inside.device(), torch::kFloat) * inside / std::sqrt(abar);
+    Tensor cotangent = -std::sqrt(1 - abar) * through;
+    if (outputs > v.size(1)) cotangent = torch::cat({cotangent, torch::zeros_like(cotangent)}, 1);
+    const Tensor gradient = through + reverse(cotangent);
+    if (!gradient.is_cuda()) check_finite(gradient, str("the network's input gradient at t = ", t));
+    return gradient;
+  };
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "dpg/prior/network_runner.h"
 #include "dpg/prior/schedule.h"
 #include "dpg/prior/unet.h"
 
@@ -33,7 +34,7 @@ class Prior {
  public:
   virtual ~Prior() = default;
   // x_t: [N, C, H, W]; t: a time step of schedule(), the same for the batch. Throws when the answer is not
-  // finite.
+  // finite; on a GPU, where to look would wait for the card, the caller looks at its final result instead.
   virtual Denoised denoise(const Tensor& x_t, int t, Track track) const = 0;
   virtual const Schedule& schedule() const = 0;  // all steps; samplers respace it
   virtual int image_size() const = 0;            // what it was trained at
@@ -45,7 +46,7 @@ class Prior {
 class NetworkPrior : public Prior {
  public:
   NetworkPrior(std::shared_ptr<const UNet> network, int label = kNoLabel);
-  static constexpr int kNoLabel = -1;
+  static constexpr int kNoLabel = NetworkRunner::kNoLabel;
 
   Denoised denoise(const Tensor& x_t, int t, Track track) const override;
   const Schedule& schedule() const override { return schedule_; }
@@ -57,7 +58,7 @@ class NetworkPrior : public Prior {
  private:
   std::shared_ptr<const UNet> network_;
   Schedule schedule_;
-  int label_;  // class given to a class-conditional network, or kNoLabel
+  std::unique_ptr<NetworkRunner> runner_;
 };
 
 // Where a checkpoint's architecture comes from: the sidecar (or the file named here) if there is one,
@@ -72,7 +73,7 @@ UNetConfig checkpoint_config(const StateDict& checkpoint, const std::string& fil
 
 struct LoadOptions {
   ArchitectureSource architecture;
-  std::string precision = "auto";  // auto, fp32, bf16
+  std::string precision = "auto";  // auto, fp32, tf32, bf16
   torch::Device device = torch::kCPU;
   int label = NetworkPrior::kNoLabel;
 };

@@ -5,6 +5,11 @@
 #include <cmath>
 
 #include "dpg/core/error.h"
+#ifdef DPG_CUDA
+#include <cstdlib>
+
+#include "dpg/prior/gpu_ends.h"
+#endif
 
 namespace dpg {
 namespace {
@@ -18,13 +23,53 @@ torch::ScalarType scalar_type(Precision precision) {
 }  // namespace
 
 const char* precision_name(Precision precision) {
-  return precision == Precision::bf16 ? "bf16" : "fp32";
+  switch (precision) {
+    case Precision::bf16:
+      return "bf16";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp32:
+      break;
+  }
+  return "fp32";
+}
+
+GpuArithmetic::GpuArithmetic(Precision precision)
+    : convolutions_(at::globalContext().allowTF32CuDNN()),
+      products_(at::globalContext().allowTF32CuBLAS())
+#ifdef DPG_CUDA
+      ,
+      deterministic_(at::globalContext().deterministicAlgorithms()),
+      only_warn_(at::globalContext().deterministicAlgorithmsWarnOnly()),
+      fill_(at::globalContext().deterministicFillUninitializedMemory())
+#endif
+{
+#ifdef DPG_CUDA
+  // The product library gives the same bits every time with this size of its workspace, and asks to be told.
+  static const int told = setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  (void)told;
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+#endif
+  at::globalContext().setAllowTF32CuDNN(precision != Precision::fp32);
+  at::globalContext().setAllowTF32CuBLAS(precision == Precision::tf32);
+}
+
+GpuArithmetic::~GpuArithmetic() {
+#ifdef DPG_CUDA
+  at::globalContext().setDeterministicAlgorithms(deterministic_, only_warn_);
+  at::globalContext().setDeterministicFillUninitializedMemory(fill_);
+#endif
+  at::globalContext().setAllowTF32CuDNN(convolutions_);
+  at::globalContext().setAllowTF32CuBLAS(products_);
 }
 
 Precision choose_precision(const std::string& name, torch::Device device) {
   if (name == "fp32") return Precision::fp32;
   if (name == "bf16") return Precision::bf16;
-  check(name == "auto", "precision \"", name, "\" is not one of auto, fp32, bf16");
+  check(name != "tf32" || device.is_cuda(), "precision tf32 is the GPU's; use fp32 or bf16 on the CPU");
+  if (name == "tf32") return Precision::tf32;
+  check(name == "auto", "precision \"", name, "\" is not one of auto, fp32, tf32, bf16");
 #if defined(__x86_64__)
   // Without these instructions 16-bit convolutions are emulated and slower than fp32.
   const bool native = device.is_cuda() || (device.is_cpu() && __builtin_cpu_supports("avx512bf16"));
@@ -43,10 +88,19 @@ struct UNet::Builder {
   int channels = 0;  // of the running activation
   int factor = 1;    // downsampling so far
   std::vector<int> skip_channels;
+  bool join_embeddings;  // into one layer
+  std::vector<Tensor> embedding_weights, embedding_biases;
+  std::int64_t embedding_width = 0;
 
   ResidualBlock block(const std::string& name, int out_channels, Resample how) {
     ResidualBlock made(weights, name, config.use_scale_shift_norm, how, channels != out_channels, type);
     channels = out_channels;
+    if (join_embeddings) {
+      const Linear own = made.give_embedding(embedding_width);
+      embedding_width += own.weight.size(0);
+      embedding_weights.push_back(own.weight);
+      embedding_biases.push_back(own.bias);
+    }
     return made;
   }
 
@@ -133,12 +187,18 @@ UNet::UNet(const UNetConfig& config, const WeightSource& weights, Precision prec
       first_(weights, "input_blocks.0.0", torch::kFloat),
       last_(weights, "out.2", torch::kFloat),
       last_norm_(weights, "out.0") {
-  // Convolutions on the GPU round their inputs to 19 bits unless told otherwise; fp32 here means fp32.
-  if (device.is_cuda() && precision == Precision::fp32) at::globalContext().setAllowTF32CuDNN(false);
-  Builder builder{config_, weights, scalar_type(precision), 0, 1, {}};
+  Builder builder{config_, weights, scalar_type(precision), 0, 1, {}, device.is_cuda(), {}, {}};
   encoder_ = builder.encoder();
   middle_ = builder.middle();
   decoder_ = builder.decoder();
+#ifdef DPG_CUDA
+  if (device.is_cuda() && precision == Precision::bf16) {
+    gpu_first_ = std::make_shared<const GpuFirst>(first_);
+    gpu_last_ = std::make_shared<const GpuLast>(last_norm_, last_);
+  }
+#endif
+  if (builder.join_embeddings)
+    block_embeddings_.emplace(torch::cat(builder.embedding_weights), torch::cat(builder.embedding_biases));
 }
 
 Tensor UNet::forward(const Tensor& x, const Tensor& t, const Tensor& labels) const {
@@ -149,7 +209,7 @@ Tensor UNet::forward(const Tensor& x, const Tensor& t, const Tensor& labels) con
     return h;
   };
   std::vector<Tensor> skips;
-  Tensor h = first_(x.contiguous(kChannelsLast)).to(scalar_type(precision_));
+  Tensor h = first(x);
   skips.push_back(h);
   for (const Stage& stage : encoder_) skips.push_back(h = through(stage, h));
   h = through(middle_, h);
@@ -157,6 +217,20 @@ Tensor UNet::forward(const Tensor& x, const Tensor& t, const Tensor& labels) con
     h = through(stage.rest, stage.first(h, embedding, skips.back()));
     skips.pop_back();
   }
+  return last(h);
+}
+
+Tensor UNet::first(const Tensor& x) const {
+#ifdef DPG_CUDA
+  if (gpu_first_) return (*gpu_first_)(x);
+#endif
+  return first_(x.contiguous(kChannelsLast)).to(scalar_type(precision_));
+}
+
+Tensor UNet::last(const Tensor& h) const {
+#ifdef DPG_CUDA
+  if (gpu_last_) return (*gpu_last_)(h);
+#endif
   return last_(last_norm_(h.to(torch::kFloat), /*silu=*/true));
 }
 
@@ -164,7 +238,8 @@ Tensor UNet::embed(const Tensor& t, const Tensor& labels) const {
   const torch::NoGradGuard constant;  // nothing here depends on x
   Tensor e = time_out_(torch::silu(time_in_(timestep_embedding(t.to(device_), config_.model_channels))));
   if (labels.defined()) e = e + label_embedding_.index_select(0, labels.to(device_));
-  return torch::silu(e);
+  e = torch::silu(e);
+  return block_embeddings_ ? (*block_embeddings_)(e) : e;
 }
 
 void UNet::check_input(const Tensor& x, const Tensor& t, const Tensor& labels) const {
@@ -180,6 +255,7 @@ void UNet::check_input(const Tensor& x, const Tensor& t, const Tensor& labels) c
   if (!labels.defined()) return;
   check(config_.num_classes > 0, "this network is not class-conditional; give it no class");
   check(labels.dim() == 1 && labels.size(0) == x.size(0), "one class per image: ", labels.sizes());
+  if (labels.is_cuda()) return;  // to look at them would wait for the card; NetworkPrior has checked its own
   check(labels.min().item<std::int64_t>() >= 0 && labels.max().item<std::int64_t>() < config_.num_classes,
         "classes are 0 to ", config_.num_classes - 1);
 }

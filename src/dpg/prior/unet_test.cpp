@@ -148,6 +148,7 @@ TEST(UNet, TheGpuGivesWhatTheCpuGives) {
                v = torch::randn({2, 6, 32, 32});
   const auto run = [&](torch::Device device, Precision precision) {
     const UNet network(c, random_weights(c, 5, device), precision, device);
+    const GpuArithmetic arithmetic(precision);
     const Tensor leaf = x.to(device).requires_grad_(true);
     const Tensor y = network.forward(leaf, t.to(device));
     return std::pair{y.detach().cpu(), torch::autograd::grad({y}, {leaf}, {v.to(device)})[0].cpu()};

@@ -69,6 +69,7 @@ ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const 
     const StepRecord record{done, schedule.steps(), schedule.timestep(i), denoised.x0, guidance.residual};
     if (observer && observer(record) == Next::stop) return {denoised.x0, done, true};
   }
+  check_finite(x, "the sampler's result");  // a NaN at any step is one here
   return {x, schedule.steps(), false};
 }
 

@@ -56,6 +56,7 @@ bool OwnLoop::go_on(int t, const Tensor& x0) {
 }
 
 Result OwnLoop::result(const Tensor& x) {
+  check_finite(x, "the result");  // a NaN at any step is one here
   return {x.clamp(-1, 1), std::move(history_), {calls_, 0, operator_calls}, stopped_};
 }
 

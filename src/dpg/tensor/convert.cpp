@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "dpg/checkpoint/safetensors_writer.h"
@@ -35,6 +36,23 @@ DType file_type(torch::ScalarType type) {
   fail("tensors of type ", torch::toString(type), " cannot be written");
 }
 
+#ifdef DPG_CUDA
+// The image numbers on the GPU. A run asks for the same ones at every step, and to send them would wait for
+// the card: the last ones are kept.
+Tensor keys_on(torch::Device device, std::span<const std::uint32_t> images) {
+  thread_local std::vector<std::uint32_t> kept;
+  thread_local Tensor there;
+  const auto same = [&] { return std::equal(kept.begin(), kept.end(), images.begin(), images.end()); };
+  const auto on_it = [&] { return !device.has_index() || there.device() == device; };
+  if (there.defined() && there.device().type() == device.type() && on_it() && same()) return there;
+  const Tensor keys = torch::empty({static_cast<std::int64_t>(images.size())}, torch::kInt);
+  std::memcpy(keys.data_ptr(), images.data(), images.size_bytes());
+  there = keys.to(device);
+  kept.assign(images.begin(), images.end());
+  return there;
+}
+#endif
+
 // Rows shape[0] = samples * images.size(), drawn on the GPU.
 Tensor normal_samples_cuda(const Rng& rng, std::span<const std::uint32_t> images, std::uint32_t step,
                            std::uint32_t first_sample, const std::vector<std::int64_t>& shape,
@@ -44,9 +62,7 @@ Tensor normal_samples_cuda(const Rng& rng, std::span<const std::uint32_t> images
   const Tensor noise = torch::empty(shape, torch::TensorOptions(device));
   const std::int64_t rows = shape[0];
   if (noise.numel() == 0) return noise;
-  const Tensor keys = torch::empty({static_cast<std::int64_t>(images.size())}, torch::kInt);
-  std::memcpy(keys.data_ptr(), images.data(), images.size_bytes());
-  const Tensor keys_there = keys.to(device);
+  const Tensor keys_there = keys_on(device, images);
   cuda::fill_normals({rng.seed(), static_cast<const std::uint32_t*>(keys_there.data_ptr()),
                       static_cast<std::int64_t>(images.size()), step, first_sample},
                      rows, noise.numel() / rows, noise.data_ptr<float>(),
