@@ -20,12 +20,17 @@ void print_methods(bool json) {
                       {"summary", info.summary},
                       {"needs", info.needs},
                       {"paper", info.paper},
+                      {"steps", settings["steps"]},
+                      {"network_calls", network_calls(info.name, settings)},
                       {"settings", settings}});
       continue;
     }
-    std::printf("%-10s %s\n%-10s needs of the operator: %s\n%-10s %s\n%-10s settings: %s\n\n",
-                info.name.c_str(), info.summary.c_str(), "", info.needs.c_str(), "", info.paper.c_str(), "",
-                settings.dump().c_str());
+    std::printf(
+        "%-10s %s\n%-10s needs of the operator: %s; %d steps, %lld network calls a picture\n%-10s %s\n"
+        "%-10s settings: %s\n\n",
+        info.name.c_str(), info.summary.c_str(), "", info.needs.c_str(), settings["steps"].get<int>(),
+        static_cast<long long>(network_calls(info.name, settings)), "", info.paper.c_str(), "",
+        settings.dump().c_str());
   }
   if (json) std::printf("%s\n", list.dump(2).c_str());
 }
@@ -57,7 +62,8 @@ void add_list(CLI::App& app, const char* name, const char* help, void (*print)(b
 }  // namespace
 
 void add_methods_command(CLI::App& app) {
-  add_list(app, "methods", "list the methods that restore: needs, settings, paper", print_methods);
+  add_list(app, "methods", "list the methods that restore: needs, steps, network calls, settings, paper",
+           print_methods);
   add_list(app, "presets", "list the tuned settings", print_presets);
 }
 

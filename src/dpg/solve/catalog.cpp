@@ -54,7 +54,13 @@ std::unique_ptr<Solver> make_solver(const std::string& method, const Json& setti
   return entry(method).make(settings);
 }
 
-fs::path presets_folder() { return bundled("presets", "DPG_PRESETS", "the folder of presets"); }
+std::int64_t network_calls(const std::string& method, const Json& settings) {
+  return entry(method).network_calls(settings);
+}
+
+fs::path presets_folder() {
+  return bundled("presets", "DPG_PRESETS", "the folder of presets");
+}
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;

@@ -24,6 +24,9 @@ std::unique_ptr<Solver> make_solver(const std::string& method, const nlohmann::o
 // Every setting of the solver that would be made, filled in and checked.
 nlohmann::ordered_json complete_settings(const std::string& method, const nlohmann::ordered_json& settings);
 
+// Forward passes of the network for one picture.
+std::int64_t network_calls(const std::string& method, const nlohmann::ordered_json& settings);
+
 // A preset: tuned settings with what they are for.
 struct Preset {
   std::string name, method, about;

@@ -148,6 +148,10 @@ Result Daps::solve(const Measurement& measurement, const Prior& prior, const Rng
   return run.result(x);
 }
 
+std::int64_t network_calls(const DapsOptions& o) {
+  return static_cast<std::int64_t>(o.steps) * o.ode_steps;
+}
+
 MethodEntry daps_entry() {
   return method_entry<Daps, DapsOptions>(
       {"", "Langevin steps to the data at each noise level, then noised anew: the levels are decoupled",

@@ -60,6 +60,13 @@ std::vector<int> travel_times(int steps, int travel_length, int travel_repeat) {
   return times;
 }
 
+std::int64_t network_calls(const DdnmPlusOptions& o) {
+  const std::vector<int> times = travel_times(o.steps, o.travel_length, o.travel_repeat);
+  std::int64_t calls = 0;
+  for (std::size_t k = 1; k < times.size(); ++k) calls += times[k] < times[k - 1] ? 1 : 0;
+  return calls;
+}
+
 DdnmPlus::DdnmPlus(DdnmPlusOptions options) : options_(std::move(options)) {
   validate(options_);
 }
@@ -76,9 +83,7 @@ Result DdnmPlus::solve(const Measurement& measurement, const Prior& prior, const
   const std::vector<double>& abar = schedule.alpha_bar();
   const std::vector<int> times =
       travel_times(schedule.steps(), options_.travel_length, options_.travel_repeat);
-  int calls = 0;
-  for (std::size_t k = 1; k < times.size(); ++k) calls += times[k] < times[k - 1] ? 1 : 0;
-  OwnLoop run(measurement, prior, rng, images, calls, observer);
+  OwnLoop run(measurement, prior, rng, images, static_cast<int>(network_calls(options_)), observer);
   const SpectralOperator& A = *as_spectral(*run.m.A);
   const SpectralView view = spectral_view(run.m);
 

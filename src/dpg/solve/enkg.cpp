@@ -57,6 +57,11 @@ Tensor clean_pictures(ChunkedPrior& prior, const Schedule& schedule, int i, Tens
   return x;
 }
 
+// Network calls of the ODE from step i: fewer where less is left.
+int ode_calls(const EnkgOptions& o, int i) {
+  return std::min(1 + i / 4, o.ode_steps);
+}
+
 }  // namespace
 
 Tensor kalman_correction(const Tensor& particles, const Tensor& outputs, const Tensor& y, double scale) {
@@ -85,6 +90,14 @@ void validate(const EnkgOptions& o) {
   check(o.chunk >= 1, "chunk = ", o.chunk, " must be at least 1");
 }
 
+std::int64_t network_calls(const EnkgOptions& o) {
+  const double skipped = o.skip * o.steps;
+  std::int64_t calls = 0;
+  for (int i = o.steps - 1; i >= 0; --i)
+    calls += 1 + (o.steps - 1 - i >= skipped && i >= skipped ? o.updates * ode_calls(o, i) : 0);
+  return calls * o.particles;
+}
+
 Enkg::Enkg(EnkgOptions options) : options_(std::move(options)) {
   validate(options_);
 }
@@ -110,8 +123,7 @@ Result Enkg::solve(const Measurement& measurement, const Prior& prior, const Rng
     const int done = schedule.steps() - 1 - i;
     if (done >= skipped && i >= skipped)
       for (int update = 0; update < options_.updates; ++update) {
-        const int calls = std::min(1 + i / 4, options_.ode_steps);  // fewer where less is left
-        const Tensor outputs = m.A->apply(clean_pictures(chunked, schedule, i, x, calls));
+        const Tensor outputs = m.A->apply(clean_pictures(chunked, schedule, i, x, ode_calls(options_, i)));
         x = kalman_correction(x, outputs, m.y, options_.scale);
         result.cost.operator_calls += options_.particles;
       }

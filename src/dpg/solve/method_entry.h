@@ -10,7 +10,17 @@ struct MethodEntry {
   MethodInfo info;
   Json (*complete)(const Json& settings);  // every setting, filled in; throws for a wrong one
   std::unique_ptr<Solver> (*make)(const Json& settings);
+  std::int64_t (*network_calls)(const Json& settings);  // forward passes for one picture
 };
+
+// One for each step, unless the method's file says otherwise by an overload of its own.
+template <class Options>
+std::int64_t network_calls(const Options& options) {
+  if constexpr (requires { options.sampler.steps; })
+    return options.sampler.steps;
+  else
+    return options.steps;
+}
 
 template <class Options>
 Options read_settings(const std::string& method, const Json& settings) {
@@ -27,16 +37,18 @@ Options read_settings(const std::string& method, const Json& settings) {
 template <class Method, class Options>
 MethodEntry method_entry(MethodInfo info) {
   info.name = Method::kName;
-  return {std::move(info),
-          [](const Json& settings) {
-            Options options = read_settings<Options>(Method::kName, settings);
-            SettingsWriter writer;
-            fields(writer, options);
-            return writer.take();
-          },
-          [](const Json& settings) -> std::unique_ptr<Solver> {
-            return std::make_unique<Method>(read_settings<Options>(Method::kName, settings));
-          }};
+  return {
+      std::move(info),
+      [](const Json& settings) {
+        Options options = read_settings<Options>(Method::kName, settings);
+        SettingsWriter writer;
+        fields(writer, options);
+        return writer.take();
+      },
+      [](const Json& settings) -> std::unique_ptr<Solver> {
+        return std::make_unique<Method>(read_settings<Options>(Method::kName, settings));
+      },
+      [](const Json& settings) { return network_calls(read_settings<Options>(Method::kName, settings)); }};
 }
 
 // One for each method, defined in its file.

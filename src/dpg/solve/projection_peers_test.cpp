@@ -23,6 +23,20 @@ std::unique_ptr<Solver> quick(const std::string& method) {
   return make_solver(method, settings);
 }
 
+// What `dpg methods` says is what a run does, for every method.
+TEST(Catalogue, CountsTheNetworkCallsOfARun) {
+  const TestProblem c = faint_problem("sr:2");
+  for (const MethodInfo& method : method_catalog()) {
+    Json settings = {{"steps", 7}};
+    if (method.name == "ddnm+") settings.update({{"travel_length", 2}, {"travel_repeat", 3}});
+    if (method.name == "daps") settings.update({{"ode_steps", 3}, {"langevin_steps", 2}});
+    if (method.name == "enkg") settings.update({{"particles", 5}, {"ode_steps", 2}, {"updates", 2}});
+    const Result result = c.solve(*make_solver(method.name, settings));
+    EXPECT_EQ(network_calls(method.name, settings), result.cost.network_calls) << method.name;
+    EXPECT_GE(network_calls(method.name, default_settings(method.name)), 20) << method.name;
+  }
+}
+
 // Without noise it is DDNM, the same numbers.
 TEST(DdnmPlus, WithoutNoiseItIsDdnm) {
   const TestProblem c = faint_problem("inpaint:random,removed=0.5", "none");
