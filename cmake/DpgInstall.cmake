@@ -8,8 +8,10 @@ install(TARGETS dpg RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # The program looks for them in ../share/dpg from where it lies itself.
 install(FILES priors/faces128.pt priors/faces128.json priors/README.md
   DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/dpg/priors)
-install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/dpg)
+install(DIRECTORY presets plans DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/dpg)
 install(DIRECTORY examples/pictures DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/dpg/examples)
+# What plans/black-box.json runs.
+install(PROGRAMS examples/forward.py DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/dpg/examples)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 install(TARGETS ${libraries} dpg_all EXPORT dpgTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

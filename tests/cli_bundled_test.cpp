@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
 #include "dpg/image/image.h"
 #include "dpg/tensor/convert.h"
 #include "program.h"
@@ -128,10 +131,60 @@ TEST(Refusals, UnknownImageExtension) {
   EXPECT_TRUE(scratch.files().empty());
 }
 
+TEST(Score, OfFoldersComparesThemAsSetsToo) {
+  const Scratch scratch, no_weights;
+  ::setenv("XDG_DATA_HOME", no_weights.file("").c_str(), 1);
+  ::unsetenv("DPG_WEIGHTS");
+  for (const char* folder : {"restored", "truth"}) std::filesystem::create_directory(scratch.file(folder));
+  for (const char* name : {"a.png", "b.png"}) {
+    write_image(scratch.file("truth/") + name, blank_image(3, 16, 16));
+    write_image(scratch.file("restored/") + name, blank_image(3, 16, 16, 0.2f));
+  }
+  const std::vector<std::string> command = {"score", scratch.file("restored"), "--truth",
+                                            scratch.file("truth")};
+  Outcome outcome = run_dpg(command);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* line :
+       {"a.png: PSNR 20.", "b.png: PSNR 20.", "mean: PSNR 20.", "FID unavailable: its weights",
+        "KID unavailable", "FD-googlenet unavailable", "KD-googlenet unavailable"})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << " is not in\n" << outcome.out;
+
+  auto as_json = command;
+  as_json.push_back("--json");
+  outcome = run_dpg(as_json);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["pictures"].size(), 2u);
+  EXPECT_NEAR(json["mean"]["psnr"].get<double>(), 20, 0.2);  // 0.2 as 8 bits know it
+  EXPECT_TRUE(json["mean"]["lpips_squeeze"].is_null());
+  EXPECT_TRUE(json["sets"]["FID"].get<std::string>().starts_with("unavailable: "));
+  expect_refused(run_dpg({"score", scratch.file("truth/a.png"), "--truth", scratch.file("truth"), "--sets"}),
+                 1, {"--sets", "two folders"});
+}
+
+TEST(Compare, TwoEvaluations) {
+  const Scratch scratch;
+  const auto write = [&](const char* name, const char* method, double better) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (int i = 0; i < 5; ++i)
+      rows.push_back(
+          {{"task", "sr4"}, {"method", method}, {"image", std::to_string(i)}, {"psnr", 25 + i + better}});
+    write_bytes(scratch.file(name), nlohmann::json({{"format", "dpg-results-1"}, {"rows", rows}}).dump());
+    return scratch.file(name);
+  };
+  const std::string a = write("a.json", "dps", 0), b = write("b.json", "dpg", 1);
+  const Outcome outcome = run_dpg({"compare", a, b, "--methods", "dps,dpg"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("better"), std::string::npos) << outcome.out;
+  expect_refused(run_dpg({"compare", a, b}), 1, {"sr4, dps", "sr4, dpg", "--methods"});
+  expect_refused(run_dpg({"compare", a, kPrior}), 1, {kPrior, "dpg-results-1"});
+}
+
 TEST(Help, NamesTheCommands) {
   const Outcome outcome = run_dpg({"--help"});
   EXPECT_EQ(outcome.code, 0);
-  for (const char* command : {"model", "sample"}) EXPECT_NE(outcome.out.find(command), std::string::npos);
+  for (const char* command : {"model", "sample", "score", "compare"})
+    EXPECT_NE(outcome.out.find(command), std::string::npos);
 }
 
 }  // namespace

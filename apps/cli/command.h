@@ -19,6 +19,9 @@ void add_rerun_command(CLI::App& app);           // a restored picture again, fr
 void add_methods_command(CLI::App& app);         // what methods and presets there are
 void add_tune_command(CLI::App& app);            // a method over a grid of settings
 void add_demo_command(CLI::App& app);            // everything once, as a page
+void add_bench_command(CLI::App& app);           // how fast the GPU is at it
 void add_score_command(CLI::App& app);           // how near pictures are to the truth
+void add_compare_command(CLI::App& app);         // two evaluations, picture by picture
+void add_eval_command(CLI::App& app);            // methods against each other, by a plan
 
 }  // namespace dpg::cli

@@ -1,4 +1,6 @@
 // dpg: the command line. Exit codes: 0 done, 1 could not be done (one sentence on stderr), 2 wrong usage.
+#include <c10/util/Exception.h>
+
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -34,13 +36,20 @@ int main(int argc, char** argv) {
   dpg::cli::add_methods_command(app);
   dpg::cli::add_tune_command(app);
   dpg::cli::add_score_command(app);
+  dpg::cli::add_compare_command(app);
   dpg::cli::add_demo_command(app);
+  dpg::cli::add_eval_command(app);
+  dpg::cli::add_bench_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const dpg::Error& error) {
     std::fprintf(stderr, "dpg: %s\n", error.what());
+    return 1;
+  } catch (const c10::OutOfMemoryError&) {
+    std::fprintf(stderr,
+                 "dpg: out of GPU memory; try a smaller --batch or smaller pictures, or --device cpu\n");
     return 1;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "dpg: out of memory; try a smaller batch or image\n");

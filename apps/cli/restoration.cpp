@@ -9,6 +9,7 @@
 #include "dpg/core/error.h"
 #include "dpg/solve/catalog.h"
 #include "dpg/tensor/convert.h"
+#include "gpu.h"
 #include "interrupt.h"
 
 namespace dpg::cli {
@@ -115,6 +116,14 @@ class BatchRun {
   std::vector<std::uint32_t> images_;
 };
 
+[[noreturn]] void refuse_batch(const Prior& prior, const ImageShape& shape, int batch) {
+  const int fits = std::min(batch_that_fits(prior, shape.height, shape.width), batch - 1);
+  fail("the GPU's memory does not hold ", batch, batch == 1 ? " picture of " : " pictures of ", shape.width,
+       "x", shape.height,
+       fits > 0 ? str(" at once; about --batch ", fits, " would fit")
+                : std::string("; use smaller pictures, another GPU or --device cpu"));
+}
+
 }  // namespace
 
 Json settings_for(const RestorePlan& plan, const ImageShape& shape) {
@@ -138,13 +147,18 @@ std::vector<RestoredPicture> restore_batch(const RestorePlan& plan, const Networ
   // Interrupted or not, the first samples are begun: their estimate is what an interrupted run keeps.
   for (int first = 0; first < plan.samples && (first == 0 || !Interrupt::asked()); first += at_once) {
     const int count = std::min(at_once, plan.samples - first);
-    BatchRun(plan, prior, problems, first, count)
-        .run(plan, prior,
-             watcher ? [&](int done, int total,
-                           const std::function<double()>&
-                               ratio) { watcher(first * total + done * count, plan.samples * total, ratio); }
-                     : StepWatcher(),
-             pictures);
+    try {
+      BatchRun(plan, prior, problems, first, count)
+          .run(plan, prior,
+               watcher
+                   ? [&](int done, int total,
+                         const std::function<double()>&
+                             ratio) { watcher(first * total + done * count, plan.samples * total, ratio); }
+                   : StepWatcher(),
+               pictures);
+    } catch (const c10::OutOfMemoryError&) {
+      refuse_batch(prior, problems[0].shape, count * static_cast<int>(problems.size()));
+    }
   }
   return pictures;
 }

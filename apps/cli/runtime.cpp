@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <utility>
 
 #include "dpg/core/error.h"
 
@@ -18,6 +20,19 @@ int available_cores() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return CPU_COUNT(&set);
+}
+
+// Said once: where there is a card, or a build for one, somebody expects it to be used.
+void say_why_not_gpu() {
+  static bool said = false;
+  if (std::exchange(said, true)) return;
+#ifdef DPG_CUDA
+  std::fprintf(stderr,
+               "dpg: no usable GPU (none in the machine, or a driver too old): computing on the CPU\n");
+#else
+  if (std::filesystem::exists("/dev/nvidiactl"))
+    std::fprintf(stderr, "dpg: this build cannot use the GPU (see the preset cuda): computing on the CPU\n");
+#endif
 }
 
 }  // namespace
@@ -34,13 +49,15 @@ void add_runtime_options(CLI::App& command, RuntimeOptions& options) {
                      "checkpoint: .pt, .pth, .safetensors (default: the bundled prior)");
   add_architecture_options(command, options.architecture);
   command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command.add_option("--precision", options.precision, "auto, fp32 or bf16")->capture_default_str();
+  command.add_option("--precision", options.precision, "auto, fp32, tf32 (GPU) or bf16")
+      ->capture_default_str();
   command.add_option("--threads", options.threads, "CPU threads (default: all cores)");
   command.add_option("--class", options.label, "class for a class-conditional prior");
 }
 
 torch::Device choose_device(const std::string& name) {
   const bool cuda = torch::cuda::is_available();
+  if (name == "auto" && !cuda) say_why_not_gpu();
   if (name == "auto") return cuda ? torch::kCUDA : torch::kCPU;
   if (name == "cpu") return torch::kCPU;
   check(name.rfind("cuda", 0) == 0, "device \"", name, "\" is not one of auto, cpu, cuda, cuda:N");

@@ -39,6 +39,15 @@ figcaption{color:var(--soft);font-size:.9rem;overflow-wrap:anywhere}
 .pictures figure{max-width:100%}
 .pictures img{display:block;max-width:100%;height:auto;border-radius:3px;margin-bottom:.3rem}
 .enlarged{image-rendering:pixelated}
+.groups th,.groups td{padding-left:.6rem;padding-right:.6rem}
+.groups .group{text-align:center}
+.groups .first{border-left:1px solid var(--rule)}
+.groups u{text-underline-offset:.2em}
+.groups .words{color:var(--soft);font-size:.9rem;text-align:left;white-space:normal}
+.sheet th,.sheet td{border:0;padding:.15rem}
+.sheet figure{max-width:none}
+.sheet img{display:block;border-radius:3px}
+.sheet thead th{font-weight:normal;color:var(--soft);font-size:.9rem}
 )";
 
 std::string element(const char* tag, const std::string& text) {

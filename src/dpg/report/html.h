@@ -17,6 +17,23 @@ struct CaptionedPicture {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
 
+// A table in which methods are compared: the best value of a column is bold, the second underlined.
+enum class Emphasis { none, best, second };
+struct TableCell {
+  std::string text;
+  Emphasis emphasis = Emphasis::none;
+  int span = 1;  // columns; a cell that spans several holds words, and wraps
+};
+struct ColumnGroup {
+  std::string title;  // above its columns; may be empty
+  std::vector<std::string> columns;
+};
+
+struct PictureRow {
+  std::string label;
+  std::vector<CaptionedPicture> pictures;  // one for each column; an empty picture leaves its place empty
+};
+
 // Built from top to bottom. Every text is escaped. Pictures become PNG: a build without libpng says so.
 class Page {
  public:
@@ -27,6 +44,12 @@ class Page {
   Page& facts(const Facts& facts);
   // Every row is as long as the header. A column of numbers, with or without a unit, is aligned to the right.
   Page& table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
+  // Columns in groups, each group with a title above it. The cells of a row span all columns together.
+  Page& grouped_table(const std::vector<ColumnGroup>& groups,
+                      const std::vector<std::vector<TableCell>>& rows);
+  // Pictures under column titles, each `wide` pixels wide at most as in pictures().
+  Page& picture_table(const std::vector<std::string>& header, const std::vector<PictureRow>& rows,
+                      int wide = 128);
   // A row that wraps. Pictures are enlarged by the largest whole number with which they are at most `wide`
   // pixels wide; larger ones keep their size, or shrink to the window's. Values that are not finite are shown
   // black, and the caption says so.
