@@ -8,6 +8,7 @@
 #include "dpg/core/error.h"
 #include "dpg/core/file.h"
 #include "dpg/evaluate/report_page.h"
+#include "gpu.h"
 #include "progress.h"
 
 namespace dpg::cli {
@@ -26,13 +27,6 @@ std::string line_value(const fs::path& file, const std::string& name) {
       const std::size_t from = line.find_first_not_of(" \t", line.find(':') + 1);
       return from == std::string::npos ? "" : line.substr(from);
     }
-  return "";
-}
-
-std::string gpu_name() {
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", failed))
-    return line_value(entry.path() / "information", "Model");
   return "";
 }
 

@@ -160,11 +160,8 @@ bool EvalRun::finished(const WorkBatch& batch) const {
 
 double EvalRun::weight(const WorkBatch& batch) const {
   const Json& complete = complete_[batch.task][batch.method];
-  double calls = static_cast<double>(batch.pictures.size()) * settings(batch).samples;
-  for (const char* key : {"steps", "ode_steps", "particles", "travel_repeat"})
-    if (complete.contains(key) && complete[key].is_number())
-      calls *= std::max(1.0, complete[key].get<double>());
-  return calls;
+  return static_cast<double>(network_calls(settings(batch).method, complete)) *
+         static_cast<double>(batch.pictures.size()) * settings(batch).samples;
 }
 
 RestorePlan EvalRun::restore_plan(const WorkBatch& batch) const {

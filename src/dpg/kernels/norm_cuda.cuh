@@ -20,7 +20,7 @@ constexpr int kThreads = 256;          // of a block that takes a slice of a pic
 constexpr int kSlabThreads = 512;      // of a block that takes a slab of channels
 constexpr int kHeld = 8;               // vectors such a thread holds at most
 constexpr int kSlabPixels = 1024;      // beyond that its rows get too short to be read well
-constexpr int kSliceBlocks = 2 * 132;  // sums: few enough that the last block is quick to add them up
+constexpr int kSliceBlocks = 2 * 132;  // of one picture's sums: few enough to be added up quickly at the end
 constexpr int kApplyBlocks = 8 * 132;
 static_assert(kMaxNormChannels == kThreads * kVector);
 
@@ -296,7 +296,7 @@ inline dim3 slice_grid(const NormShape& s, std::int64_t pixels, int pixels_each,
 }
 
 inline dim3 sum_grid(const NormShape& s) {
-  return slice_grid(s, s.pixels, 8, kSliceBlocks);
+  return slice_grid(s, s.pixels, 8, kSliceBlocks * static_cast<int>(std::min<std::int64_t>(s.images, 4)));
 }
 
 inline std::size_t shared_bytes(const NormShape& s, dim3 threads) {
