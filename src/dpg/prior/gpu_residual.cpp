@@ -69,7 +69,6 @@ class GpuResidual : public torch::autograd::Function<GpuResidual> {
         convolve(gpu_norm_forward({x, second, {}, c.how}, c.in_norm, type, in_statistics), c.in_weight);
     const Tensor out =
         convolve(gpu_norm_forward({h, {}, c.added}, c.out_norm, type, out_statistics), c.out_weight);
-
     if (c.weights.skip.defined()) {
       const std::int64_t channels = x.size(1);
       Tensor sum = torch::addmm(c.weights.skip_bias, as_rows(resample(x, c.how)),

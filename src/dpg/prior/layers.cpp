@@ -128,7 +128,9 @@ Tensor ResidualBlock::embedding_of(const Tensor& embeddings) const {
 Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& embeddings, const Tensor& encoder) const {
 #ifdef DPG_CUDA
   const std::int64_t channels = in_norm.gamma.size(0);
-  if (gpu && fused_norm_available(x) && channels <= cuda::kMaxNormChannels)
+  const bool joins =
+      encoder.defined() && !skip;  // two activations straight to the output: too rare to be fast
+  if (gpu && !joins && fused_norm_available(x) && channels <= cuda::kMaxNormChannels)
     return gpu_residual(*this, *gpu, x, encoder, embedding_of(embeddings));
 #endif
   if (x.is_cpu() && fused_norm_available(x))
