@@ -13,6 +13,7 @@
 #include "dpg/checkpoint/state_dict.h"
 #include "dpg/core/error.h"
 #include "dpg/core/file.h"
+#include "dpg/prior/network_cost.h"
 
 namespace dpg {
 
@@ -364,6 +365,38 @@ TEST(DetectUNet, HostileTensorsAreRefusedQuickly) {
   far.push_back({"output_blocks.2147483647.1.in_layers.0.weight", {1}});
   EXPECT_FALSE(detect_unet(far).config);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+// By hand: one level, no attention but the middle's, 4x4 pixels.
+TEST(NetworkFlop, CountsEveryMultiplyAdd) {
+  UNetConfig c;
+  c.image_size = 4;
+  c.model_channels = 32;
+  c.channel_mult = {1};
+  c.num_res_blocks = 1;
+  c.num_head_channels = 32;
+  const double square = 9 * 32 * 32;  // a 3x3 convolution at one pixel
+  const double ends = 2 * 9 * 3 * 32, encoder = 2 * square, middle = 4 * square;
+  const double decoder = 2 * (3 * square + 64 * 32);   // 64 to 32, 32 to 32, and a 1x1 skip
+  const double attention = 4 * 32 * 32 + 2 * 32 * 16;  // q, k, v, projection; two products
+  EXPECT_DOUBLE_EQ(network_flop(c, 4, 4), 2 * 16 * (ends + encoder + middle + decoder + attention));
+}
+
+// The two published architectures at 256x256, forward and input gradient: 0.78 and 4.5 TFLOP.
+TEST(NetworkFlop, KnowsThePublishedNetworks) {
+  UNetConfig c;
+  c.image_size = 256;
+  c.model_channels = 128;
+  c.channel_mult = {1, 1, 2, 2, 4, 4};
+  c.num_res_blocks = 1;
+  c.attention_downsampling = {16};
+  c.num_head_channels = 64;
+  c.learn_sigma = c.resblock_updown = true;
+  EXPECT_NEAR(2e-12 * network_flop(c, 256, 256), 0.776, 0.001);
+  c.model_channels = 256;
+  c.num_res_blocks = 2;
+  c.attention_downsampling = {8, 16, 32};
+  EXPECT_NEAR(2e-12 * network_flop(c, 256, 256), 4.479, 0.001);
 }
 
 }  // namespace
