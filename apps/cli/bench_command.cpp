@@ -168,7 +168,7 @@ Json bench_network(const std::string& name, const BenchOptions& o, const Limits&
   return rows;
 }
 
-// A folder that goes away with its one file.
+// A file that goes away with this.
 struct TemporaryFile {
   fs::path path = fs::temp_directory_path() / str("dpg-bench-", getpid(), ".safetensors");
   ~TemporaryFile() {

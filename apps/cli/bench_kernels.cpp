@@ -48,7 +48,7 @@ Json bench_kernels(double copy_terabytes, bool quiet) {
   Json rows = Json::array();
   if (!quiet)
     std::printf("%-44s%10s%10s%12s%12s\n", "kernel, bf16, channels last", "us", "MB", "TB/s", "of copying");
-  // `passes`: how often the whole tensor is read or written; the limit counts each once.
+  // `tensors`: of this shape in bf16, read or written, each counted once.
   const auto add = [&](const char* kernel, std::int64_t side, std::int64_t channels, std::int64_t batch,
                        double tensors, double us) {
     const double bytes = 2.0 * tensors * static_cast<double>(batch * side * side * channels);
@@ -88,7 +88,7 @@ Json bench_kernels(double copy_terabytes, bool quiet) {
     add("sum with bias", side, channels, batch, 3,
         microseconds([&] { gpu_add(out, x, Resample::none, constants.gamma); }));
   }
-  // 11 bytes read and written for each value: a float in, two of eight bf16 channels and their share out.
+  // For each value a float is read (two bf16) and a third of eight bf16 channels written.
   const Tensor picture = torch::randn({8, 3, 256, 256}, options);
   const Tensor wide = torch::empty({8, 8, 256, 256}, options.dtype(torch::kBFloat16), kChannelsLast);
   add("split into bf16 pairs", 256, 3, 8, 2 + 8.0 / 3, microseconds([&] {
