@@ -8,6 +8,7 @@
 #include "dpg/core/error.h"
 #include "dpg/solve/coarse_noise.h"
 #include "dpg/solve/method_entry.h"
+#include "dpg/solve/posterior_mean.h"
 #include "dpg/solve/step_length.h"
 #include "dpg/tensor/convert.h"
 
@@ -21,6 +22,8 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("pairs", o.pairs);
   visit("collapse", o.collapse);
   visit("strength", o.strength);
+  visit("passes", o.passes);
+  visit("relaxation", o.relaxation);
   visit("rewards", o.rewards);
   visit("smallest_r", o.smallest_r);
   visit("momentum", o.momentum);
@@ -40,7 +43,7 @@ RewardRule rule_of(const DpgOptions& o) {
 }
 
 Estimator choose_estimator(const DpgOptions& o, const Measurement& m) {
-  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && as_linear(*m.A)))
+  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && as_differentiable(*m.A)))
     return Estimator::exact;
   // What the collapsed form assumes of the rewards, see policy_gradient.h.
   const bool linear_regime = rule_of(o) == RewardRule::code && o.smallest_r == 0;
@@ -101,20 +104,17 @@ class PolicyGuide : public Guide {
 
     scale_ = next_scale(rule_of(options_), m_.noise->loss(), residual, m_.A->input_shape().elements(),
                         options_.smallest_r, scale_);
-    const Tensor v = policy_gradient({*m_.A, *m_.noise, m_.y, mu, prediction, scale_}, step);
-    Tensor g = with_momentum(step.denoised.pull_back(v), step);
-    ++reverse_passes;
+    const PolicyStep policy{*m_.A, *m_.noise, m_.y, mu, prediction, scale_};
     if (options_.strength) {
+      const Tensor g = with_momentum(pull_back(policy, step), step);
       const Tensor norm = g.flatten(1).norm(2, {1}).clamp_min(1e-30).view({-1, 1, 1, 1});
       guidance.move = step.noise_coefficient * *options_.strength * g / norm;
     } else {
-      // x0 is to move by s c w; this is what that means for the noise estimate.
+      // x0 is to move by c w; this is what that means for the noise estimate.
       const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
-      const Tensor w = -g * reward_unit(residual).view({-1, 1, 1, 1});
-      const Tensor s =
-          posterior_step_length({*m_.A, mu, prediction, residual, noise_levels_, scale_.r}, w, abar);
-      ++operator_calls;
-      guidance.move = -step.noise_coefficient * std::sqrt(1 - abar) * s.view({-1, 1, 1, 1}) * w;
+      const Tensor w = estimator_ == Estimator::exact ? with_momentum(towards_mean(policy, step, abar), step)
+                                                      : along_samples(policy, step, abar);
+      guidance.move = -step.noise_coefficient * std::sqrt(1 - abar) * options_.relaxation * w;
     }
     return guidance;
   }
@@ -124,6 +124,37 @@ class PolicyGuide : public Guide {
   int reverse_passes = 0;
 
  private:
+  Tensor pull_back(const PolicyStep& p, const ReverseStep& step) {
+    ++reverse_passes;
+    return step.denoised.pull_back(policy_gradient(p, step));
+  }
+
+  // The move of x0, divided by c, to its mean given the data.
+  Tensor towards_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
+    const DifferentiableOperator& A = *as_differentiable(*m_.A);
+    const Tensor residual = p.y - p.prediction, variance = noise_variance(p.prediction);
+    reverse_passes += options_.passes;
+    operator_calls += 2 * options_.passes;
+    return posterior_mean_move({A, step.denoised, p.prediction, residual, variance, scale_.r, abar},
+                               options_.passes);
+  }
+
+  // The same, as far as the sampled direction leads there.
+  Tensor along_samples(const PolicyStep& p, const ReverseStep& step, double abar) {
+    const Tensor residual = p.y - p.prediction;
+    const Tensor w = -with_momentum(pull_back(p, step), step) * reward_unit(residual).view({-1, 1, 1, 1});
+    ++operator_calls;
+    const SlopeProblem at{*m_.A, p.mu, p.prediction, scale_.r};
+    return posterior_step_length({at, residual, noise_levels_}, w, abar).view({-1, 1, 1, 1}) * w;
+  }
+
+  // [N, 1, ...], beside the residual. (For Poisson noise a variance for each entry was tried: no better.)
+  Tensor noise_variance(const Tensor& prediction) const {
+    std::vector<std::int64_t> shape(static_cast<std::size_t>(prediction.dim()), 1);
+    shape[0] = -1;
+    return noise_levels_.square().view(shape);
+  }
+
   Tensor policy_gradient(const PolicyStep& p, const ReverseStep& step) {
     const ImageShape shape = m_.A->input_shape();
     const auto index = static_cast<std::uint32_t>(step.i);
@@ -159,7 +190,6 @@ class PolicyGuide : public Guide {
   // From the slope of the rewards to A^T e: p = exp(-loss / Z) has slope (2/Z) A^T e for a squared loss and
   // (1/Z) A^T sign(e) for an absolute one, where sign(e) stands for e / mean|e|. [N]
   Tensor reward_unit(const Tensor& residual) const {
-    if (estimator_ == Estimator::exact) return torch::ones_like(scale_.Z);
     if (m_.noise->loss() == Loss::squared) return scale_.Z / 2;
     return scale_.Z * residual.flatten(1).abs().sum(1) / static_cast<double>(m_.A->measurements());
   }
@@ -192,6 +222,8 @@ void validate(const DpgOptions& o) {
   check(o.pairs == "auto" || o.pairs == "always" || o.pairs == "never", "pairs \"", o.pairs,
         "\" is not one of auto, always, never");
   check(!o.strength || *o.strength >= 0, "strength = ", o.strength.value_or(0), " must not be negative");
+  check(o.passes >= 1, "passes = ", o.passes, " must be at least 1");
+  check(o.relaxation > 0, "relaxation = ", o.relaxation, " must be positive");
   check(o.rewards == "code" || o.rewards == "text", "rewards \"", o.rewards, "\" is not one of code, text");
   check(o.smallest_r >= 0, "smallest_r = ", o.smallest_r, " must not be negative");
   check(o.momentum >= 0 && o.momentum < 1, "momentum = ", o.momentum, " must lie in [0, 1)");
@@ -207,8 +239,10 @@ Dpg::Dpg(DpgOptions options) : options_(std::move(options)) {
 
 void Dpg::check_problem(const Measurement& m) const {
   if (options_.estimator != "exact") return;  // sampling serves everything
-  check(as_linear(*m.A), "the exact estimator needs a linear operator, and \"", m.A->spec(), "\" is ",
-        kind_name(*m.A), "; use --estimator mc, which needs no more than A itself");
+  const bool fits = options_.strength ? as_linear(*m.A) != nullptr : as_differentiable(*m.A) != nullptr;
+  check(fits, "the exact estimator needs ",
+        options_.strength ? "a linear operator" : "an operator with a derivative", ", and \"", m.A->spec(),
+        "\" is ", kind_name(*m.A), "; use --estimator mc, which needs no more than A itself");
 }
 
 Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng& rng,

@@ -13,8 +13,9 @@ namespace dpg {
 
 struct DpgOptions {
   SamplerOptions sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5"};
-  // mc: sampled. exact: the limit of many samples, for linear operators. auto: exact where
-  // that is possible, unless a strength is given: the B of the literature belongs to the sampled one.
+  // mc: sampled. exact: the limit of many samples, for operators whose derivative is known; with a strength,
+  // for linear ones. auto: exact where that is possible, unless a strength is given: the B of the literature
+  // belongs to the sampled one.
   std::string estimator = "auto";
   int mc = 500;  // samples drawn at each step
   // Each sample with both signs, so that even parts of the reward cancel. auto: for linear operators, where
@@ -24,6 +25,12 @@ struct DpgOptions {
   bool collapse = true;
   // B: the norm of the guidance beside the noise estimate. None: found at each step from the residual.
   std::optional<double> strength;
+  // Without a strength, of the exact estimator: reverse passes of the network in one step (posterior_mean.h).
+  int passes = 3;
+  // Without a strength: the move towards the data is this many times that of the posterior mean. 1 draws from
+  // the posterior, residual on the noise floor; more trusts the data more, and is nearer to the truth in PSNR
+  // and LPIPS (docs/methods/dpg.md).
+  double relaxation = 1.7;
   std::string rewards = "code";  // Z and r by the authors' program, or by the paper's text
   double smallest_r = 0;         // r is at least this
   double momentum = 0;           // beta: g <- beta t/T g_previous + (1 - beta t/T) g

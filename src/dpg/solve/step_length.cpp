@@ -5,10 +5,8 @@
 #include <cmath>
 
 namespace dpg {
-namespace {
 
-// A's change along w: exactly for a linear operator, otherwise over a distance of r per value.
-Tensor slope(const StepLengthProblem& p, const Tensor& w) {
+Tensor slope_along(const SlopeProblem& p, const Tensor& w) {
   if (as_linear(p.A)) return p.A.apply(w);
   const Tensor root_mean_square = w.flatten(1).square().mean(1).sqrt().clamp_min(1e-30);
   const Tensor h = p.radius / root_mean_square;
@@ -18,11 +16,9 @@ Tensor slope(const StepLengthProblem& p, const Tensor& w) {
   return (moved - p.prediction) / h.view(shape);
 }
 
-}  // namespace
-
 Tensor posterior_step_length(const StepLengthProblem& p, const Tensor& w, double alpha_bar) {
   const double c = (1 - alpha_bar) / std::sqrt(alpha_bar);
-  const Tensor Ke = (c * slope(p, w)).flatten(1), e = p.residual.flatten(1);
+  const Tensor Ke = (c * slope_along(p.at, w)).flatten(1), e = p.residual.flatten(1);
   const Tensor gain = (e * Ke).sum(1).clamp_min(0);
   return gain / (Ke.square().sum(1) + p.noise_levels.square() * gain).clamp_min(1e-30);
 }

@@ -1,0 +1,54 @@
+#include "dpg/solve/posterior_mean.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <vector>
+
+namespace dpg {
+namespace {
+
+// <a, b> of each image, to be multiplied with tensors of the same rank.
+Tensor product(const Tensor& a, const Tensor& b) {
+  std::vector<std::int64_t> inner;
+  for (std::int64_t i = 1; i < a.dim(); ++i) inner.push_back(i);
+  return (a * b).sum(inner, true);
+}
+
+// [N, 1, ...] of one rank as [N, 1, ...] of another's.
+Tensor beside(const Tensor& per_image, const Tensor& like) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
+  shape[0] = -1;
+  return per_image.view(shape);
+}
+
+// A direction, and what the equation's left side makes of it.
+struct Direction {
+  Tensor w, q, square;  // square: <q, q>
+};
+
+}  // namespace
+
+Tensor posterior_mean_move(const PosteriorMeanProblem& p, int passes) {
+  const double c = (1 - p.alpha_bar) / std::sqrt(p.alpha_bar);
+  const Tensor& mu = p.denoised.x0;
+  Tensor left = p.residual, move;
+  std::vector<Direction> directions;
+  for (int pass = 0; pass < passes; ++pass) {
+    Tensor w = p.denoised.pull_back(p.A.vjp(mu, left));
+    Tensor q = c * slope_along({p.A, mu, p.prediction, p.radius}, w) + p.variance * left;
+    for (const Direction& d : directions) {
+      const Tensor part = product(q, d.q) / d.square;
+      q = q - part * d.q;
+      w = w - beside(part, w) * d.w;
+    }
+    const Tensor square = product(q, q).clamp_min(1e-30);
+    const Tensor length = product(left, q) / square;
+    move = move.defined() ? move + beside(length, w) * w : beside(length, w) * w;
+    left = left - length * q;
+    directions.push_back({w, q, square});
+  }
+  return move;
+}
+
+}  // namespace dpg
