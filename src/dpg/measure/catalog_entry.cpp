@@ -163,10 +163,11 @@ Built build_hdr(const Spec& spec, const OperatorContext& context) {
 }
 
 Built build_jpeg(const Spec& spec, const OperatorContext& context) {
-  const OptionReader options(spec, {"quality", "chroma"});
+  const OptionReader options(spec, {"quality", "chroma", "gradient"});
   const std::string chroma = options.choice("chroma", "420", {"420", "444"});
   return make_jpeg(context.shape, {options.integer("quality", 10, 1, 100),
-                                   chroma == "420" ? JpegOptions::Chroma::half : JpegOptions::Chroma::full});
+                                   chroma == "420" ? JpegOptions::Chroma::half : JpegOptions::Chroma::full,
+                                   options.choice("gradient", "none", {"none", "straight"}) == "straight"});
 }
 
 Built build_quantize(const Spec& spec, const OperatorContext& context) {
@@ -276,7 +277,10 @@ const std::vector<CatalogEntry>& entries() {
         "black box",
         "JPEG, encoded and decoded",
         "jpeg:10",
-        {{"quality", "10", "1 to 100"}, {"chroma", "420", "420 (colour at half resolution) or 444"}}},
+        {{"quality", "10", "1 to 100"},
+         {"chroma", "420", "420 (colour at half resolution) or 444"},
+         {"gradient", "none",
+          "straight: a derivative as if nothing were rounded, for methods that need one"}}},
        build_jpeg},
       {{"quantize", "black box", "rounded to 2^bits levels", "quantize:bits=3", {{"bits", "3", "1 to 16"}}},
        build_quantize},

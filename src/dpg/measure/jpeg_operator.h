@@ -1,5 +1,6 @@
 // JPEG: the picture is encoded and decoded again by libjpeg, exactly as a camera's file would be. Rounding
-// makes it a black box. "jpeg:quality=10,chroma=420"
+// makes it a black box. "jpeg:quality=10,chroma=420". For methods that need a derivative there is a stand-in,
+// "jpeg:10,gradient=straight".
 #pragma once
 
 #include <memory>
@@ -16,6 +17,9 @@ struct JpegOptions {
   };
   std::int64_t quality = 10;  // 1 to 100; above 95 little is lost
   Chroma chroma = Chroma::half;
+  // A derivative as if nothing were rounded ("straight through"): what is left of JPEG is then the colours'
+  // lower resolution. The measurement stays the codec's own.
+  bool straight = false;
 
   void validate() const;
   std::string spec() const;

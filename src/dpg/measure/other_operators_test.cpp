@@ -161,6 +161,28 @@ TEST_F(JpegOperator, DoesNotDependOnThreadsOrBatch) {
   EXPECT_TRUE(torch::equal(one.slice(0, 7, 8), a->apply(x.slice(0, 7, 8))));
 }
 
+// At quality 100 hardly anything is rounded: the codec's own change along a direction is what the stand-in
+// for its derivative says, for colour that is lost as for light that is kept.
+TEST_F(JpegOperator, StraightGradientIsTheCodecsWithoutRounding) {
+  for (const std::string chroma : {"420", "444"}) {
+    const auto a = make_operator("jpeg:100,gradient=straight,chroma=" + chroma, {{3, 32, 48}, 0, {0}});
+    const auto black_box = make_operator("jpeg:100,chroma=" + chroma, {{3, 32, 48}, 0, {0}});
+    ASSERT_NE(as_differentiable(*a), nullptr);
+    EXPECT_EQ(as_differentiable(*black_box), nullptr);
+    EXPECT_EQ(make_operator(a->spec(), {{3, 32, 48}, 0, {0}})->spec(), a->spec());
+    const Tensor x = torch::zeros({1, 3, 32, 48});
+    EXPECT_TRUE(torch::equal(a->apply(x + 0.3), black_box->apply(x + 0.3)));
+    torch::manual_seed(3);
+    const Tensor step = 0.9 * (torch::rand({1, 3, 32, 48}) - 0.5), v = torch::randn({1, 3, 32, 48});
+    const Tensor change = (a->apply(x + step) - a->apply(x - step)) / 2;
+    const Tensor back = as_differentiable(*a)->vjp(x, v);
+    EXPECT_NEAR((back * step).sum().item<double>(), (v * change).sum().item<double>(),
+                0.1 * change.norm().item<double>())
+        << chroma;  // v is random: rounding errors along it add up like their norm
+    EXPECT_GT((back - v).norm().item<double>(), chroma == "444" ? -1 : 0.3 * v.norm().item<double>());
+  }
+}
+
 TEST_F(JpegOperator, LosesLessAtHigherQualityAndColourAtHalfResolution) {
   const OperatorContext context = {{3, 64, 64}, 0, {0}};
   const Tensor x = torch::avg_pool2d(test_pictures(context), 3, 1, 1) * 2;

@@ -66,11 +66,12 @@ int evaluations(const DpgOptions& o, const Measurement& m) {
 }
 
 // Samples of one step when `queries` evaluations of A are dealt out: one to each step for A(mu), and of a
-// guided step one to the step length where that is found, two to a guess, the rest to samples.
+// guided step one to each step length where that is found, two to a guess, the rest to samples.
 int samples_within(const DpgOptions& o, const Measurement& m, int steps, int guided_steps) {
   if (o.queries == 0) return o.mc;
+  const int lengths = o.strength ? 0 : guesses(o, m) ? o.passes : 1;
   const std::int64_t each =
-      (o.queries - steps) / std::max(guided_steps, 1) - (o.strength ? 0 : 1) - (guesses(o, m) ? 2 : 0);
+      (o.queries - steps) / std::max(guided_steps, 1) - lengths - (guesses(o, m) ? 2 : 0);
   const std::int64_t samples = each / evaluations(o, m);
   check(samples >= 2, "queries = ", o.queries, " leaves fewer than two samples for each of ", guided_steps,
         " guided steps; allow more queries or take fewer steps");
@@ -112,9 +113,11 @@ class PolicyGuide : public Guide {
     } else {
       // x0 is to move by c w; this is what that means for the noise estimate.
       const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
-      const Tensor w = estimator_ == Estimator::exact ? with_momentum(towards_mean(policy, step, abar), step)
+      const Tensor w = estimator_ == Estimator::exact ? towards_mean(policy, step, abar)
+                       : guesses(options_, m_)        ? towards_guessed_mean(policy, step, abar)
                                                       : along_samples(policy, step, abar);
-      guidance.move = -step.noise_coefficient * std::sqrt(1 - abar) * options_.relaxation * w;
+      guidance.move =
+          -step.noise_coefficient * std::sqrt(1 - abar) * options_.relaxation * with_momentum(w, step);
     }
     return guidance;
   }
@@ -132,17 +135,39 @@ class PolicyGuide : public Guide {
   // The move of x0, divided by c, to its mean given the data.
   Tensor towards_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
     const DifferentiableOperator& A = *as_differentiable(*m_.A);
+    return solve_mean(p, step, abar, [&](const Tensor& left) {
+      ++operator_calls;
+      return A.vjp(p.mu, left);
+    });
+  }
+
+  // The same for a black box whose measurements are pictures: A^T of the residual is sampled, that of what
+  // the first pass leaves over is guessed, to scale.
+  Tensor towards_guessed_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
+    Tensor scale;  // of the guess, [N, 1, 1, 1]
+    return solve_mean(p, step, abar, [&](const Tensor& left) {
+      const Tensor guess = residual_as_picture(left, p.mu);
+      if (scale.defined()) return scale * guess;
+      const Tensor sampled = -policy_gradient(p, step) * reward_unit(left).view({-1, 1, 1, 1});
+      const Tensor square = guess.square().sum({1, 2, 3}, true).clamp_min(1e-30);
+      scale = (sampled * guess).sum({1, 2, 3}, true) / square;
+      return sampled;
+    });
+  }
+
+  template <class Adjoint>
+  Tensor solve_mean(const PolicyStep& p, const ReverseStep& step, double abar, Adjoint adjoint) {
     const Tensor residual = p.y - p.prediction, variance = noise_variance(p.prediction);
     reverse_passes += options_.passes;
-    operator_calls += 2 * options_.passes;
-    return posterior_mean_move({A, step.denoised, p.prediction, residual, variance, scale_.r, abar},
-                               options_.passes);
+    operator_calls += options_.passes;  // slopes
+    return posterior_mean_move(
+        {*m_.A, adjoint, step.denoised, p.prediction, residual, variance, scale_.r, abar}, options_.passes);
   }
 
   // The same, as far as the sampled direction leads there.
   Tensor along_samples(const PolicyStep& p, const ReverseStep& step, double abar) {
     const Tensor residual = p.y - p.prediction;
-    const Tensor w = -with_momentum(pull_back(p, step), step) * reward_unit(residual).view({-1, 1, 1, 1});
+    const Tensor w = -pull_back(p, step) * reward_unit(residual).view({-1, 1, 1, 1});
     ++operator_calls;
     const SlopeProblem at{*m_.A, p.mu, p.prediction, scale_.r};
     return posterior_step_length({at, residual, noise_levels_}, w, abar).view({-1, 1, 1, 1}) * w;

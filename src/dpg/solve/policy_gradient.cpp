@@ -195,6 +195,10 @@ bool residual_is_a_picture(const Operator& A) {
   return shape.size() == 3 && shape[0] == A.input_shape().channels;
 }
 
+Tensor residual_as_picture(const Tensor& residual, const Tensor& mu) {
+  return residual.sizes() == mu.sizes() ? residual : resized(residual, mu.size(2), mu.size(3));
+}
+
 Tensor guessed_policy_gradient(const PolicyStep& s, std::int64_t draws, bool pairs, const NoiseSource& noise,
                                std::int64_t freedoms) {
   const double d = static_cast<double>(s.mu.numel() / s.mu.size(0)),
@@ -202,8 +206,7 @@ Tensor guessed_policy_gradient(const PolicyStep& s, std::int64_t draws, bool pai
   const Tensor Z = s.scale.Z.clamp_min(kTiny);
 
   // Along the guess: as far as a sample goes, forth and back.
-  Tensor guess = s.y - s.prediction;
-  if (guess.sizes() != s.mu.sizes()) guess = resized(guess, s.mu.size(2), s.mu.size(3));
+  const Tensor guess = residual_as_picture(s.y - s.prediction, s.mu);
   const Tensor direction = guess / as_images(length_of(guess).clamp_min(kTiny));
   const Tensor distance = s.scale.r * std::sqrt(d);
   const Tensor step = as_images(distance) * direction, residual = s.y - s.prediction;

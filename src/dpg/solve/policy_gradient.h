@@ -59,6 +59,8 @@ Tensor guessed_policy_gradient(const PolicyStep& step, std::int64_t draws, bool 
                                const NoiseSource& noise, std::int64_t freedoms);
 // Whether there is a guess: measurements are pictures with as many channels as the clean ones.
 bool residual_is_a_picture(const Operator& A);
+// The guess itself: a residual, resized to mu's size.
+Tensor residual_as_picture(const Tensor& residual, const Tensor& mu);
 
 // The same in law for a linear A, a squared loss and pairs, at the cost of one sample. The reward of
 // mu + r xi depends on xi through <A^T e, xi> and through r^2 ||A xi||^2 / Z. Under RewardRule::code the

@@ -35,7 +35,7 @@ Tensor posterior_mean_move(const PosteriorMeanProblem& p, int passes) {
   Tensor left = p.residual, move;
   std::vector<Direction> directions;
   for (int pass = 0; pass < passes; ++pass) {
-    Tensor w = p.denoised.pull_back(p.A.vjp(mu, left));
+    Tensor w = p.denoised.pull_back(p.adjoint(left));
     Tensor q = c * slope_along({p.A, mu, p.prediction, p.radius}, w) + p.variance * left;
     for (const Direction& d : directions) {
       const Tensor part = product(q, d.q) / d.square;

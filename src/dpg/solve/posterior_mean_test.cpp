@@ -24,8 +24,11 @@ struct Case {
 
   Tensor move(int passes, const Tensor& variance) const {
     const Tensor radius = torch::full({3}, 1e-3);
+    const auto adjoint = [&](const Tensor& left) {
+      return as_differentiable(*problem.m.A)->vjp(denoised.x0, left);
+    };
     return posterior_mean_move(
-        {*as_differentiable(*problem.m.A), denoised, prediction, residual, variance, radius, abar}, passes);
+        {*problem.m.A, adjoint, denoised, prediction, residual, variance, radius, abar}, passes);
   }
 
   // A's derivative at the mean of image i, [m, d] double.
