@@ -25,7 +25,8 @@ struct DpgOptions {
   bool collapse = true;
   // B: the norm of the guidance beside the noise estimate. None: found at each step from the residual.
   std::optional<double> strength;
-  // Without a strength, of the exact estimator: reverse passes of the network in one step (posterior_mean.h).
+  // Without a strength: reverse passes of the network in one step (posterior_mean.h); where A^T is guessed,
+  // at most two; where it is only sampled, one.
   int passes = 3;
   // Without a strength: the move towards the data is this many times that of the posterior mean. 1 draws from
   // the posterior, residual on the noise floor; more trusts the data more, and is nearer to the truth in PSNR

@@ -166,6 +166,25 @@ TEST(Dpg, AutomaticStrengthLandsOnTheNoiseFloor) {
   }
 }
 
+// An operator that hides its derivative (16 bits change nothing else) is solved nearly as well as one that
+// does not, and the second pass is what makes it so.
+TEST(Dpg, ABlackBoxComesCloseToTheGradient) {
+  const TestProblem open("blur:sigma=1,size=5", "gaussian:0.05");
+  TestProblem hidden = open;
+  hidden.m.A = make_operator("blur:sigma=1,size=5 | quantize:16", {{3, kSide, kSide}, 4, open.images});
+  const auto error = [&](const TestProblem& c, int passes) {
+    DpgOptions options;
+    options.sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5", .variance = "small"};
+    options.passes = passes;
+    options.mc = 100;
+    return relative_error(solve(c, options).image, c.truth);
+  };
+  ASSERT_EQ(as_differentiable(*hidden.m.A), nullptr);
+  const double gradient = error(open, 3), one = error(hidden, 1), two = error(hidden, 2);
+  EXPECT_LT(two, one);
+  EXPECT_LT(two, 1.15 * gradient);
+}
+
 // Under a Gaussian prior: the sampled guidance J^T v turns towards the exact one as samples are added.
 TEST(Dpg, SampledGuidanceConvergesToTheExactOne) {
   const TestProblem c("blur:sigma=1,size=5");
