@@ -28,7 +28,7 @@ class PosteriorGuide : public MeasuredGuide {
         weights_(inverse_variances(m)) {}
 
  private:
-  Tensor move(const ReverseStep& step, const Tensor& e) override {
+  Tensor move(const ReverseStep& step, const Tensor&, const Tensor& e) override {
     ++operator_calls;  // its derivative
     return -zeta_ * residual_gradient(A_, step.denoised, e, weights_);
   }

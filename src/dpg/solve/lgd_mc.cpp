@@ -35,7 +35,7 @@ class LossGuide : public MeasuredGuide {
         variances_(noise_levels_tensor(m).square().clamp_min(1e-8)) {}
 
  private:
-  Tensor move(const ReverseStep& step, const Tensor&) override {
+  Tensor move(const ReverseStep& step, const Tensor&, const Tensor&) override {
     const Tensor& x0 = step.denoised.x0;
     const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
     const double r = options_.radius * std::sqrt(1 - abar);  // sigma_t^2 = (1 - abar) / abar

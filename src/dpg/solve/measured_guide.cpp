@@ -12,8 +12,8 @@ Guidance MeasuredGuide::at(const ReverseStep& step) {
   Guidance guidance{{}, residual_norm(m_.y, prediction)};
   history.t.push_back(step.schedule.timestep(step.i));
   history.residual.push_back(guidance.residual);
-  guidance.move = move(step, m_.y - prediction);
-  ++reverse_passes;
+  guidance.move = move(step, prediction, m_.y - prediction);
+  if (guidance.move.defined()) ++reverse_passes;
   return guidance;
 }
 

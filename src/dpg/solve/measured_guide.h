@@ -14,10 +14,11 @@ class MeasuredGuide : public Guide {
 
   History history;
   std::int64_t operator_calls = 0;
-  int reverse_passes = 0;
+  int reverse_passes = 0;  // one for each move; a guide that takes more adds them
 
  protected:
-  virtual Tensor move(const ReverseStep& step, const Tensor& e) = 0;  // added to x_{i-1}
+  // What is added to x_{i-1}, from A(x0) and e; undefined: nothing, and no reverse pass either.
+  virtual Tensor move(const ReverseStep& step, const Tensor& prediction, const Tensor& e) = 0;
   const Measurement& m_;
 };
 

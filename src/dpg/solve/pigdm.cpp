@@ -34,7 +34,7 @@ class PseudoInverseGuide : public MeasuredGuide {
       : MeasuredGuide(m), A_(as_linear(*m.A)), scale_(scale), levels_(noise_levels(m)) {}
 
  private:
-  Tensor move(const ReverseStep& step, const Tensor& e) override {
+  Tensor move(const ReverseStep& step, const Tensor&, const Tensor& e) override {
     const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
     return scale_ * std::sqrt(abar) * step.denoised.pull_back(A_ ? linear_direction(e, abar) : e);
   }

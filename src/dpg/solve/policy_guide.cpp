@@ -1,0 +1,198 @@
+#include "dpg/solve/policy_guide.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+
+#include "dpg/core/error.h"
+#include "dpg/solve/coarse_noise.h"
+#include "dpg/solve/posterior_mean.h"
+#include "dpg/solve/step_length.h"
+#include "dpg/tensor/convert.h"
+
+namespace dpg {
+namespace {
+
+RewardRule rule_of(const DpgOptions& o) {
+  return o.rewards == "text" ? RewardRule::text : RewardRule::code;
+}
+
+PolicyGuide::Estimator choose_estimator(const DpgOptions& o, const Measurement& m) {
+  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && as_differentiable(*m.A)))
+    return PolicyGuide::Estimator::exact;
+  // What the collapsed form assumes of the rewards, see policy_gradient.h.
+  const bool linear_regime = rule_of(o) == RewardRule::code && o.smallest_r == 0;
+  const bool fits = as_linear(*m.A) && m.noise->loss() == Loss::squared && o.detail != "coarse";
+  const bool collapsed = o.collapse && o.pairs != "never" && linear_regime && fits;
+  return collapsed ? PolicyGuide::Estimator::collapsed : PolicyGuide::Estimator::streamed;
+}
+
+bool in_pairs(const DpgOptions& o, const Measurement& m) {
+  return o.pairs == "always" || (o.pairs == "auto" && as_linear(*m.A));
+}
+
+bool guesses(const DpgOptions& o, const Measurement& m) {
+  return o.guess && !as_linear(*m.A) && residual_is_a_picture(*m.A);
+}
+
+// Guessed directions serve for two passes: at a third they chase the steps of operators that round (3 bits,
+// two faces, 1 to 3 passes: LPIPS 0.0345, 0.0309, 0.0387).
+int guessed_passes(const DpgOptions& o) {
+  return std::min(o.passes, 2);
+}
+
+// Evaluations of A for one sample.
+int evaluations(const DpgOptions& o, const Measurement& m) {
+  return in_pairs(o, m) && !as_linear(*m.A) ? 2 : 1;
+}
+
+// Last steps without guidance.
+int unguided_steps(const DpgOptions& o) {
+  if (o.unguided >= 0) return o.unguided;
+  return o.sampler.sampler == "ddpm" ? 2 : 1;
+}
+
+// Samples of one step when `queries` evaluations of A are dealt out: one to each step for A(mu), and of a
+// guided step one to each step length where that is found, two to a guess, the rest to samples.
+int samples_within(const DpgOptions& o, const Measurement& m) {
+  if (o.queries == 0) return o.mc;
+  const int guided_steps = o.sampler.steps - unguided_steps(o);
+  const int lengths = o.strength ? 0 : guesses(o, m) ? guessed_passes(o) : 1;
+  const std::int64_t each =
+      (o.queries - o.sampler.steps) / std::max(guided_steps, 1) - lengths - (guesses(o, m) ? 2 : 0);
+  const std::int64_t samples = each / evaluations(o, m);
+  check(samples >= 2, "queries = ", o.queries, " leaves fewer than two samples for each of ", guided_steps,
+        " guided steps; allow more queries or take fewer steps");
+  return static_cast<int>(samples);
+}
+
+}  // namespace
+
+PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const Rng& rng,
+                         std::span<const std::uint32_t> images)
+    : MeasuredGuide(m),
+      options_(options),
+      rng_(rng),
+      images_(images),
+      unguided_(unguided_steps(options)),
+      samples_(samples_within(options, m)),
+      estimator_(choose_estimator(options, m)),
+      noise_levels_(noise_levels_tensor(m)) {}
+
+Tensor PolicyGuide::move(const ReverseStep& step, const Tensor& prediction, const Tensor& e) {
+  if (step.i < unguided_) return {};
+  scale_ = next_scale(rule_of(options_), m_.noise->loss(), e, m_.A->input_shape().elements(),
+                      options_.smallest_r, scale_);
+  const PolicyStep policy{*m_.A, *m_.noise, m_.y, step.denoised.x0, prediction, scale_};
+  if (options_.strength) return by_strength(policy, step);
+  const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
+  const Tensor w = estimator_ == Estimator::exact ? towards_mean(policy, step, abar)
+                   : guesses(options_, m_)        ? towards_guessed_mean(policy, step, abar)
+                                                  : along_samples(policy, step, abar);
+  // x0 moves by c w; this is what that means for the noise estimate.
+  return -step.noise_coefficient * std::sqrt(1 - abar) * options_.relaxation * with_momentum(w, step);
+}
+
+Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {
+  const Tensor g = with_momentum(step.denoised.pull_back(policy_gradient(p, step)), step);
+  const Tensor norm = over_pictures(g.flatten(1).norm(2, {1}).clamp_min(1e-30));
+  return step.noise_coefficient * *options_.strength * g / norm;
+}
+
+// The move to the mean given the data.
+Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
+  const DifferentiableOperator& A = *as_differentiable(*m_.A);
+  return solve_mean(p, step, abar, options_.passes, [&](const Tensor& left) {
+    ++operator_calls;
+    return A.vjp(p.mu, left);
+  });
+}
+
+// The same for a black box whose measurements are pictures: A^T of the residual is sampled, that of what the
+// first pass leaves over is guessed, to scale.
+Tensor PolicyGuide::towards_guessed_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
+  Tensor scale;  // of the guess, [N, 1, 1, 1]
+  return solve_mean(p, step, abar, guessed_passes(options_), [&](const Tensor& left) {
+    const Tensor guess = residual_as_picture(left, p.mu);
+    if (scale.defined()) return scale * guess;
+    const Tensor sampled = -policy_gradient(p, step) * over_pictures(reward_unit(left));
+    const Tensor square = guess.square().sum({1, 2, 3}, true).clamp_min(1e-30);
+    scale = (sampled * guess).sum({1, 2, 3}, true) / square;
+    return sampled;
+  });
+}
+
+template <class Adjoint>
+Tensor PolicyGuide::solve_mean(const PolicyStep& p, const ReverseStep& step, double abar, int passes,
+                               Adjoint adjoint) {
+  const Tensor residual = p.y - p.prediction, variance = noise_variance(p.prediction);
+  reverse_passes += passes - 1;  // the first is counted with the move
+  operator_calls += passes;      // slopes
+  return posterior_mean_move(
+      {*m_.A, adjoint, step.denoised, p.prediction, residual, variance, scale_.r, abar}, passes);
+}
+
+// The same, as far as the sampled direction leads there.
+Tensor PolicyGuide::along_samples(const PolicyStep& p, const ReverseStep& step, double abar) {
+  const Tensor residual = p.y - p.prediction;
+  const Tensor v = -policy_gradient(p, step) * over_pictures(reward_unit(residual));
+  const Tensor w = step.denoised.pull_back(v);
+  ++operator_calls;
+  const SlopeProblem at{*m_.A, p.mu, p.prediction, scale_.r};
+  return over_pictures(posterior_step_length({at, residual, noise_levels_}, w, abar)) * w;
+}
+
+Tensor PolicyGuide::policy_gradient(const PolicyStep& p, const ReverseStep& step) {
+  const ImageShape shape = m_.A->input_shape();
+  const auto index = static_cast<std::uint32_t>(step.i);
+  const torch::Device device = p.mu.device();
+  if (estimator_ != Estimator::streamed) ++operator_calls;  // the adjoint
+  switch (estimator_) {
+    case Estimator::exact:
+      // The authors' constants mean lambda = 2 d, so far above A^T A that only A^T e is left.
+      return exact_policy_gradient(
+          p, rule_of(options_) == RewardRule::text ? 0.5 : std::numeric_limits<double>::infinity());
+    case Estimator::collapsed: {
+      const Tensor across = normal_noise(rng_, images_, index, 1, p.mu.sizes().slice(1), device);
+      const Tensor along = normal_noise(rng_, images_, index, 2, {samples_}, device);
+      return collapsed_policy_gradient(p, along, across);
+    }
+    case Estimator::streamed:
+      break;
+  }
+  operator_calls += samples_ * evaluations(options_, m_);
+  const bool coarse = options_.detail == "coarse" || (options_.detail == "auto" && !as_linear(*m_.A));
+  const std::int64_t height = coarse ? coarse_side(shape.height) : shape.height;
+  const std::int64_t width = coarse ? coarse_side(shape.width) : shape.width;
+  const NoiseSource noise = [&](std::int64_t first, std::int64_t count) {
+    return coarse_samples(rng_, images_, index, static_cast<std::uint32_t>(1 + first), count, shape, height,
+                          width, device);
+  };
+  if (!guesses(options_, m_)) return streamed_policy_gradient(p, samples_, in_pairs(options_, m_), noise);
+  operator_calls += 2;
+  return guessed_policy_gradient(p, samples_, in_pairs(options_, m_), noise, shape.channels * height * width);
+}
+
+// From the slope of the rewards to A^T e: p = exp(-loss / Z) has slope (2/Z) A^T e for a squared loss and
+// (1/Z) A^T sign(e) for an absolute one, where sign(e) stands for e / mean|e|. [N]
+Tensor PolicyGuide::reward_unit(const Tensor& residual) const {
+  if (m_.noise->loss() == Loss::squared) return scale_.Z / 2;
+  return scale_.Z * residual.flatten(1).abs().sum(1) / static_cast<double>(m_.A->measurements());
+}
+
+// [N, 1, ...], beside the residual. (For Poisson noise a variance for each entry was tried: no better.)
+Tensor PolicyGuide::noise_variance(const Tensor& prediction) const {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(prediction.dim()), 1);
+  shape[0] = -1;
+  return noise_levels_.square().view(shape);
+}
+
+Tensor PolicyGuide::with_momentum(const Tensor& g, const ReverseStep& step) {
+  if (options_.momentum == 0) return g;
+  const double beta = options_.momentum * step.i / step.schedule.steps();
+  last_g_ = last_g_.defined() ? beta * last_g_ + (1 - beta) * g : g;
+  return last_g_;
+}
+
+}  // namespace dpg

@@ -1,0 +1,47 @@
+// The loop body of Algorithm 1: one step's guidance of DPG, and the state of one run.
+#pragma once
+
+#include "dpg/solve/dpg.h"
+#include "dpg/solve/measured_guide.h"
+
+namespace dpg {
+
+class PolicyGuide : public MeasuredGuide {
+ public:
+  // Which estimator runs, once the problem is known.
+  enum class Estimator { exact, collapsed, streamed };
+
+  // The options, the measurement and the generator are the caller's, for as long as the run lasts.
+  PolicyGuide(const DpgOptions& options, const Measurement& m, const Rng& rng,
+              std::span<const std::uint32_t> images);
+  Track track(int i) const override { return i < unguided_ ? Track::nothing : Track::gradient; }
+
+ private:
+  Tensor move(const ReverseStep& step, const Tensor& prediction, const Tensor& e) override;
+
+  // A strength B: along the sampled (or exact) direction.
+  Tensor by_strength(const PolicyStep& policy, const ReverseStep& step);
+  // Without one: x0 is to move by c w, c = (1 - abar) / sqrt(abar). These find w.
+  Tensor towards_mean(const PolicyStep& policy, const ReverseStep& step, double abar);
+  Tensor towards_guessed_mean(const PolicyStep& policy, const ReverseStep& step, double abar);
+  Tensor along_samples(const PolicyStep& policy, const ReverseStep& step, double abar);
+  template <class Adjoint>
+  Tensor solve_mean(const PolicyStep& policy, const ReverseStep& step, double abar, int passes,
+                    Adjoint adjoint);
+
+  Tensor policy_gradient(const PolicyStep& policy, const ReverseStep& step);
+  Tensor reward_unit(const Tensor& residual) const;
+  Tensor noise_variance(const Tensor& prediction) const;
+  Tensor with_momentum(const Tensor& g, const ReverseStep& step);
+
+  const DpgOptions& options_;
+  const Rng& rng_;
+  std::span<const std::uint32_t> images_;
+  int unguided_, samples_;
+  Estimator estimator_;
+  Tensor noise_levels_;  // [N]
+  RewardScale scale_;
+  Tensor last_g_;
+};
+
+}  // namespace dpg
