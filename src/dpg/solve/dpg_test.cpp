@@ -166,6 +166,26 @@ TEST(Dpg, AutomaticStrengthLandsOnTheNoiseFloor) {
   }
 }
 
+// A posterior draw is not the nearest to the truth that a draw can be: trusting the data 1.5 times or more is
+// nearer in every direction (docs/methods/dpg.md).
+TEST(Dpg, RelaxationComesNearerToTheTruth) {
+  constexpr int kDraws = 64;
+  TestProblem c("blur:sigma=1,size=5", "gaussian:0.2");
+  c.images.clear();
+  for (std::uint32_t i = 0; i < 3 * kDraws; ++i) c.images.push_back(i);
+  c.m.y = c.m.y.repeat({kDraws, 1, 1, 1});
+  const auto error = [&](double relaxation) {
+    DpgOptions options;
+    options.relaxation = relaxation;
+    options.passes = 6;
+    options.sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5", .variance = "small"};
+    return (solve(c, options).image - c.truth.repeat({kDraws, 1, 1, 1})).square().mean().item<double>();
+  };
+  const double posterior = error(1);
+  EXPECT_LT(error(1.7), 0.97 * posterior);
+  EXPECT_GT(error(12), posterior);  // and too much fits the noise
+}
+
 // An operator that hides its derivative (16 bits change nothing else) is solved nearly as well as one that
 // does not, and the second pass is what makes it so.
 TEST(Dpg, ABlackBoxComesCloseToTheGradient) {
