@@ -263,14 +263,19 @@ TEST(Dpg, AutomaticStrengthDrawsFromThePosterior) {
 }
 
 TEST(Dpg, StaysWithinItsQueries) {
-  const TestProblem c("quantize:8", "none");
-  DpgOptions options = sampled(4, 10);
-  options.queries = 500;
-  const Result result = solve(c, options);
-  EXPECT_LE(result.cost.operator_calls, 500);
-  EXPECT_GE(result.cost.operator_calls, 400);
-  options.queries = 20;
-  EXPECT_THROW(solve(c, options), Error);
+  for (const std::string op : {"quantize:8", "hdr"})
+    for (const bool automatic : {false, true}) {
+      const TestProblem c(op, "none");
+      DpgOptions options = sampled(4, 10);
+      options.estimator = "auto";
+      if (automatic) options.strength.reset();
+      options.queries = 500;
+      const Result result = solve(c, options);
+      EXPECT_LE(result.cost.operator_calls, 500) << op << automatic;
+      EXPECT_GE(result.cost.operator_calls, 400) << op << automatic;
+      options.queries = 20;
+      EXPECT_THROW(solve(c, options), Error);
+    }
 }
 
 TEST(Dpg, StopsWhenTold) {

@@ -19,7 +19,9 @@ RewardRule rule_of(const DpgOptions& o) {
 }
 
 PolicyGuide::Estimator choose_estimator(const DpgOptions& o, const Measurement& m) {
-  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && as_differentiable(*m.A)))
+  // Whoever counts evaluations of a non-linear A treats it as a black box.
+  const bool derivative = as_linear(*m.A) || (as_differentiable(*m.A) && o.queries == 0);
+  if (o.estimator == "exact" || (o.estimator == "auto" && !o.strength && derivative))
     return PolicyGuide::Estimator::exact;
   // What the collapsed form assumes of the rewards, see policy_gradient.h.
   const bool linear_regime = rule_of(o) == RewardRule::code && o.smallest_r == 0;
