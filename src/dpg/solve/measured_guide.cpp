@@ -45,6 +45,12 @@ Tensor over_pictures(const Tensor& per_image) {
   return per_image.view({-1, 1, 1, 1});
 }
 
+Tensor over_rows(const Tensor& per_image, const Tensor& like) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
+  shape[0] = -1;
+  return per_image.view(shape);
+}
+
 Tensor noise_levels_tensor(const Measurement& m) {
   return torch::tensor(noise_levels(m), torch::kFloat).to(m.y.device());
 }

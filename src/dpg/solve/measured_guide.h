@@ -33,6 +33,8 @@ const LinearOperator& need_linear(const char* method, const Measurement& m);
 
 // One number for each image, [N], in a shape that multiplies pictures [N, C, H, W].
 Tensor over_pictures(const Tensor& per_image);
+// The same for tensors of any rank; per_image may also be [N, 1, ...].
+Tensor over_rows(const Tensor& per_image, const Tensor& like);
 
 // noise_levels() as a tensor beside y, [N].
 Tensor noise_levels_tensor(const Measurement& m);

@@ -185,9 +185,7 @@ Tensor PolicyGuide::reward_unit(const Tensor& residual) const {
 
 // [N, 1, ...], beside the residual. (For Poisson noise a variance for each entry was tried: no better.)
 Tensor PolicyGuide::noise_variance(const Tensor& prediction) const {
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(prediction.dim()), 1);
-  shape[0] = -1;
-  return noise_levels_.square().view(shape);
+  return over_rows(noise_levels_.square(), prediction);
 }
 
 Tensor PolicyGuide::with_momentum(const Tensor& g, const ReverseStep& step) {

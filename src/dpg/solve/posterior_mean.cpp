@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "dpg/solve/measured_guide.h"
+
 namespace dpg {
 namespace {
 
@@ -13,13 +15,6 @@ Tensor product(const Tensor& a, const Tensor& b) {
   std::vector<std::int64_t> inner;
   for (std::int64_t i = 1; i < a.dim(); ++i) inner.push_back(i);
   return (a * b).sum(inner, true);
-}
-
-// [N, 1, ...] of one rank as [N, 1, ...] of another's.
-Tensor beside(const Tensor& per_image, const Tensor& like) {
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
-  shape[0] = -1;
-  return per_image.view(shape);
 }
 
 // A direction, and what the equation's left side makes of it.
@@ -40,11 +35,11 @@ Tensor posterior_mean_move(const PosteriorMeanProblem& p, int passes) {
     for (const Direction& d : directions) {
       const Tensor part = product(q, d.q) / d.square;
       q = q - part * d.q;
-      w = w - beside(part, w) * d.w;
+      w = w - over_rows(part, w) * d.w;
     }
     const Tensor square = product(q, q).clamp_min(1e-30);
     const Tensor length = product(left, q) / square;
-    move = move.defined() ? move + beside(length, w) * w : beside(length, w) * w;
+    move = move.defined() ? move + over_rows(length, w) * w : over_rows(length, w) * w;
     left = left - length * q;
     directions.push_back({w, q, square});
   }

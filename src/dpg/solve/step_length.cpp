@@ -4,16 +4,16 @@
 
 #include <cmath>
 
+#include "dpg/solve/measured_guide.h"
+
 namespace dpg {
 
 Tensor slope_along(const SlopeProblem& p, const Tensor& w) {
   if (as_linear(p.A)) return p.A.apply(w);
   const Tensor root_mean_square = w.flatten(1).square().mean(1).sqrt().clamp_min(1e-30);
   const Tensor h = p.radius / root_mean_square;
-  const Tensor moved = p.A.apply(p.mu + h.view({-1, 1, 1, 1}) * w);
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(moved.dim()), 1);
-  shape[0] = -1;
-  return (moved - p.prediction) / h.view(shape);
+  const Tensor moved = p.A.apply(p.mu + over_pictures(h) * w);
+  return (moved - p.prediction) / over_rows(h, moved);
 }
 
 Tensor posterior_step_length(const StepLengthProblem& p, const Tensor& w, double alpha_bar) {
