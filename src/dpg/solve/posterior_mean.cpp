@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dpg/solve/measured_guide.h"
+#include "dpg/solve/step_length.h"
 
 namespace dpg {
 namespace {

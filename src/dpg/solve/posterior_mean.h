@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "dpg/measure/operator.h"
 #include "dpg/prior/prior.h"
-#include "dpg/solve/step_length.h"
 
 namespace dpg {
 
