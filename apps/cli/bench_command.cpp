@@ -75,24 +75,28 @@ class Clock {
   std::chrono::steady_clock::time_point start_;
 };
 
-// TFLOP/s of a large bf16 product of random numbers, and TB/s of a large copy, read and written.
-struct Limits {
-  double tflops, terabytes;
-};
-Limits measure_limits() {
-  const auto options = torch::TensorOptions(torch::kCUDA).dtype(torch::kBFloat16);
+double product_tflops(torch::ScalarType type) {
+  const auto options = torch::TensorOptions(torch::kCUDA).dtype(type);
   const Tensor a = torch::randn({8192, 8192}, options), b = torch::randn({8192, 8192}, options);
   Tensor c = torch::matmul(a, b);
+  const int repeats = type == torch::kFloat ? 3 : 10;
   Clock clock;
-  for (int i = 0; i < 10; ++i) torch::matmul_out(c, a, b);
-  const double product = clock.seconds() / 10;
-  const Tensor from = torch::randn({1 << 30}, options);
+  for (int i = 0; i < repeats; ++i) torch::matmul_out(c, a, b);
+  return 2 * std::pow(8192.0, 3) / (clock.seconds() / repeats) * 1e-12;
+}
+
+double copy_terabytes() {
+  const Tensor from = torch::randn({1 << 30}, torch::TensorOptions(torch::kCUDA).dtype(torch::kBFloat16));
   Tensor to = torch::empty_like(from);
   to.copy_(from);
-  clock.restart();
+  Clock clock;
   for (int i = 0; i < 10; ++i) to.copy_(from);
-  return {2 * std::pow(8192.0, 3) / product * 1e-12,
-          2 * 2 * std::pow(2.0, 30) / (clock.seconds() / 10) * 1e-12};
+  return 2 * 2 * std::pow(2.0, 30) / (clock.seconds() / 10) * 1e-12;
+}
+
+CardLimits measure_limits() {
+  at::globalContext().setAllowTF32CuBLAS(false);
+  return {product_tflops(torch::kBFloat16), product_tflops(torch::kFloat), copy_terabytes()};
 }
 
 Measurement make_measurement(const Task& task, int batch) {
@@ -136,7 +140,7 @@ void print_row(const char* name, double ms, int batch, double floor_ms, double g
   std::fflush(stdout);
 }
 
-Json bench_network(const std::string& name, const BenchOptions& o, const Limits& limits) {
+Json bench_network(const std::string& name, const BenchOptions& o, const CardLimits& limits) {
   const UNetConfig config = architecture(name);
   const double flop = 2 * network_flop(config, kSide, kSide);
   Json rows = Json::array();
@@ -144,7 +148,7 @@ Json bench_network(const std::string& name, const BenchOptions& o, const Limits&
     const auto prior = std::make_shared<const NetworkPrior>(
         std::make_shared<const UNet>(config, random_weights(config, 1, torch::kCUDA),
                                      choose_precision(o.precision, torch::kCUDA), torch::kCUDA));
-    const double floor_ms = 1e-9 * flop * batch / limits.tflops;
+    const double floor_ms = 1e-9 * flop * batch / limits.bf16_tflops;
     if (!o.json)
       std::printf(
           "%s, %dx%d, batch %d, %s: %.2f TFLOP a picture and step, floor %.2f ms a step\n"
@@ -231,15 +235,16 @@ void bench(const BenchOptions& o) {
   check(o.steps >= 1, "--steps ", o.steps, " must be at least 1");
   choose_device("cuda");
 
-  const Limits limits = measure_limits();
+  const CardLimits limits = measure_limits();
   Json all = {{"card", gpu_name()},
-              {"bf16_tflops", limits.tflops},
-              {"copy_tb_per_second", limits.terabytes},
+              {"bf16_tflops", limits.bf16_tflops},
+              {"fp32_tflops", limits.fp32_tflops},
+              {"copy_tb_per_second", limits.copy_terabytes},
               {"precision", o.precision},
               {"rows", Json::array()}};
   if (!o.json)
-    std::printf("%s: bf16 products %.0f TFLOP/s, copies %.2f TB/s, both measured now\n", gpu_name().c_str(),
-                limits.tflops, limits.terabytes);
+    std::printf("%s: products %.0f TFLOP/s in bf16, %.0f in fp32, copies %.2f TB/s, all measured now\n",
+                gpu_name().c_str(), limits.bf16_tflops, limits.fp32_tflops, limits.copy_terabytes);
   std::string rest = o.networks;
   while (!rest.empty()) {
     const std::size_t comma = rest.find(',');
@@ -247,7 +252,7 @@ void bench(const BenchOptions& o) {
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
   }
   if (o.whole) all["whole"] = bench_whole(o);
-  if (o.kernels) all["kernels"] = bench_kernels(limits.terabytes, o.json);
+  if (o.kernels) all["kernels"] = bench_kernels(limits, o.json);
   if (o.json) std::printf("%s\n", all.dump(2).c_str());
 }
 

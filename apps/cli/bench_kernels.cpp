@@ -41,29 +41,50 @@ double microseconds(const std::function<void()>& call) {
          (5 * kRepeats);
 }
 
+// What a kernel has to do for each value of its shape: tensors of that shape in bf16, read or written, each
+// counted once; and operations, each addition, product, comparison, conversion, exponential or root as one,
+// in floats or integers, indices not counted.
+struct Work {
+  const char* kernel;
+  double tensors, operations;
+};
+// A large picture's norm reads its input twice; the second time is not counted.
+constexpr Work kNormForward{"norm forward", 2, 4 + 6};    // moments; line and SiLU
+constexpr Work kNormReverse{"norm reverse", 4, 13 + 15};  // SiLU's slope twice; two sums; three terms
+constexpr Work kSum{"sum with bias", 3, 2};
+// For each value a float is read (two bf16) and a third of eight bf16 channels written.
+constexpr Work kSplit{"split into bf16 pairs", 2 + 8.0 / 3, 3};
+// A quarter of ten Philox rounds of ten operations, half of a logarithm, root, sine and cosine.
+constexpr Work kNormals{"Philox normals (float)", 2, 25 + 31};
+
 }  // namespace
 
-Json bench_kernels(double copy_terabytes, bool quiet) {
+Json bench_kernels(const CardLimits& limits, bool quiet) {
   const torch::NoGradGuard no_grad;
   Json rows = Json::array();
   if (!quiet)
-    std::printf("%-44s%10s%10s%12s%12s\n", "kernel, bf16, channels last", "us", "MB", "TB/s", "of copying");
-  // `tensors`: of this shape in bf16, read or written, each counted once.
-  const auto add = [&](const char* kernel, std::int64_t side, std::int64_t channels, std::int64_t batch,
-                       double tensors, double us) {
-    const double bytes = 2.0 * tensors * static_cast<double>(batch * side * side * channels);
+    std::printf("%-44s%10s%10s%10s%10s%12s%12s\n", "kernel, bf16, channels last", "us", "MB", "Mop", "TB/s",
+                "of copying", "of fp32");
+  const auto add = [&](const Work& work, std::int64_t side, std::int64_t channels, std::int64_t batch,
+                       double us) {
+    const double values = static_cast<double>(batch * side * side * channels);
+    const double bytes = 2.0 * work.tensors * values, operations = work.operations * values;
     const double rate = bytes / us * 1e-6;
-    rows.push_back({{"kernel", kernel},
+    const double of_copying = rate / limits.copy_terabytes;
+    const double of_fp32 = operations / us * 1e-6 / limits.fp32_tflops;
+    rows.push_back({{"kernel", work.kernel},
                     {"side", side},
                     {"channels", channels},
                     {"batch", batch},
                     {"us", us},
                     {"bytes", bytes},
-                    {"of_copy_rate", rate / copy_terabytes}});
+                    {"operations", operations},
+                    {"of_copy_rate", of_copying},
+                    {"of_fp32_rate", of_fp32}});
     if (quiet) return;
-    const std::string name = str(kernel, ", ", batch, "x", side, "x", side, "x", channels);
-    std::printf("%-44s%10.1f%10.1f%12.2f%12.2f\n", name.c_str(), us, bytes * 1e-6, rate,
-                rate / copy_terabytes);
+    const std::string name = str(work.kernel, ", ", batch, "x", side, "x", side, "x", channels);
+    std::printf("%-44s%10.1f%10.1f%10.1f%10.2f%12.2f%12.2f\n", name.c_str(), us, bytes * 1e-6,
+                operations * 1e-6, rate, of_copying, of_fp32);
     std::fflush(stdout);
   };
   const auto options = torch::TensorOptions(torch::kCUDA);
@@ -78,26 +99,23 @@ Json bench_kernels(double copy_terabytes, bool quiet) {
                                   torch::randn({batch, channels}, options), true};
     const Tensor x = image(), dy = image(), out = image();
     Tensor statistics;
-    // Read and write each once; a large picture is read twice in fact, the second time from the cache.
-    add("norm forward", side, channels, batch, 2, microseconds([&] {
+    add(kNormForward, side, channels, batch, microseconds([&] {
           gpu_norm_forward({x, {}, {}}, constants, torch::kBFloat16, statistics);
         }));
-    add("norm reverse", side, channels, batch, 4, microseconds([&] {
+    add(kNormReverse, side, channels, batch, microseconds([&] {
           gpu_norm_backward({x, {}, {}}, constants, statistics, dy, out);
         }));
-    add("sum with bias", side, channels, batch, 3,
-        microseconds([&] { gpu_add(out, x, Resample::none, constants.gamma); }));
+    add(kSum, side, channels, batch, microseconds([&] { gpu_add(out, x, Resample::none, constants.gamma); }));
   }
-  // For each value a float is read (two bf16) and a third of eight bf16 channels written.
   const Tensor picture = torch::randn({8, 3, 256, 256}, options);
   const Tensor wide = torch::empty({8, 8, 256, 256}, options.dtype(torch::kBFloat16), kChannelsLast);
-  add("split into bf16 pairs", 256, 3, 8, 2 + 8.0 / 3, microseconds([&] {
+  add(kSplit, 256, 3, 8, microseconds([&] {
         cuda::split_channels(8, 3, 256 * 256, picture.data_ptr<float>(), 8,
                              static_cast<kernels::Bf16*>(wide.data_ptr()),
                              c10::cuda::getCurrentCUDAStream().stream());
       }));
   const std::uint32_t images[] = {0, 1, 2, 3, 4, 5, 6, 7};
-  add("Philox normals (float)", 256, 3, 8, 2, microseconds([&] {
+  add(kNormals, 256, 3, 8, microseconds([&] {
         normal_noise(Rng(1), images, 0, 0, {3, 256, 256}, torch::kCUDA);
       }));
   return rows;
@@ -106,7 +124,7 @@ Json bench_kernels(double copy_terabytes, bool quiet) {
 }  // namespace dpg::cli
 #else
 namespace dpg::cli {
-Json bench_kernels(double, bool) {
+Json bench_kernels(const CardLimits&, bool) {
   fail("this build has no GPU kernels; configure with the preset cuda");
 }
 }  // namespace dpg::cli
