@@ -6,7 +6,7 @@ namespace {
 template <class T, Size kSize>
 __global__ void __launch_bounds__(kThreads)
     add_resized(int pixels, int channels, int width, T* out, const T* other, const float* bias) {
-  const int image = last_image_first(), channel = static_cast<int>(threadIdx.x) * kVector;
+  const int image = static_cast<int>(blockIdx.y), channel = static_cast<int>(threadIdx.x) * kVector;
   const int others = kSize == Size::half ? 4 * pixels : kSize == Size::twice ? pixels / 4 : pixels;
   const Column<T> to({out, channels, nullptr}, image, pixels, channels, channel);
   const Column<const T> from({other, channels, nullptr}, image, others, channels, channel);
@@ -14,8 +14,7 @@ __global__ void __launch_bounds__(kThreads)
   if (bias) load(bias + channel, b);
   const int step = static_cast<int>(blockDim.y * gridDim.x);
 #pragma unroll 2
-  for (int place = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); place < pixels; place += step) {
-    const int pixel = from_the_end(place, pixels);
+  for (int pixel = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); pixel < pixels; pixel += step) {
     float a[kVector], v[kVector];
     load(to(pixel), a);
     if constexpr (kSize == Size::same) {

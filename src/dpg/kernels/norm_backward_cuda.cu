@@ -87,7 +87,7 @@ template <class T, class Y, Size kSize>
 __global__ void __launch_bounds__(kThreads)
     backward_apply(Layout s, NormParameters p, Joined<const T> x, const float2* statistics, const Y* dy,
                    const float2* means, Joined<const T> add, Joined<T> dx) {
-  const int image = last_image_first(), channel = static_cast<int>(threadIdx.x) * kVector;
+  const int image = static_cast<int>(blockIdx.y), channel = static_cast<int>(threadIdx.x) * kVector;
   const auto of_group = [&](int g) { return statistics[image * s.groups + g]; };
   const Slopes k = slopes_of(s, channels_of(s, p, image, channel, of_group), channel,
                              [&](int g) { return means[image * s.groups + g]; });
@@ -97,8 +97,7 @@ __global__ void __launch_bounds__(kThreads)
   const Column<const T> extra(add, image, results_of(s, kSize), s.channels, channel);
   const bool adds = add.first != nullptr;
   const int step = static_cast<int>(blockDim.y * gridDim.x);
-  for (int place = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); place < s.pixels; place += step) {
-    const int pixel = from_the_end(place, s.pixels);
+  for (int pixel = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); pixel < s.pixels; pixel += step) {
     float v[kVector], g[kVector], e[kVector] = {};
     load(column(pixel), v);
     load_back<kSize>(from, pixel, s.width, g);

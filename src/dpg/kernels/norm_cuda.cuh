@@ -130,15 +130,6 @@ struct Column {
   __device__ T* operator()(int pixel) const { return at + static_cast<std::int64_t>(pixel) * stride; }
 };
 
-// A kernel that follows another on the same tensors goes through pictures and pixels from the end: what the
-// one before touched last is still in the cache.
-__device__ inline int from_the_end(int i, int count) {
-  return count - 1 - i;
-}
-__device__ inline int last_image_first() {
-  return from_the_end(static_cast<int>(blockIdx.y), static_cast<int>(gridDim.y));
-}
-
 // What reaches pixel `pixel` of x from a tensor of the result's size, through the transpose of the resizing.
 template <Size kSize, class T>
 __device__ void load_back(const Column<const T>& column, int pixel, int width, float (&to)[kVector]) {

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T, class Y, Size kSize>
 __global__ void __launch_bounds__(kThreads)
     forward_apply(Layout s, NormParameters p, Joined<const T> x, const float2* statistics, Y* y) {
-  const int image = last_image_first(), channel = static_cast<int>(threadIdx.x) * kVector;
+  const int image = static_cast<int>(blockIdx.y), channel = static_cast<int>(threadIdx.x) * kVector;
   const Channels k =
       channels_of(s, p, image, channel, [&](int g) { return statistics[image * s.groups + g]; });
   const int results = kSize == Size::half ? s.pixels / 4 : kSize == Size::twice ? 4 * s.pixels : s.pixels;
@@ -78,8 +78,7 @@ __global__ void __launch_bounds__(kThreads)
   const Column<Y> to({y, s.channels, nullptr}, image, results, s.channels, channel);
   const int step = static_cast<int>(blockDim.y * gridDim.x), count = kSize == Size::half ? results : s.pixels;
 #pragma unroll 2
-  for (int place = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); place < count; place += step) {
-    const int i = from_the_end(place, count);
+  for (int i = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); i < count; i += step) {
     float v[kVector];
     if constexpr (kSize == Size::same) {
       load(from(i), v);
