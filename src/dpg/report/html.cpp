@@ -21,7 +21,8 @@ body{margin:0 auto;padding:2rem 1.25rem 4rem;max-width:62rem;font:1rem/1.55 syst
 h1{font-size:1.7rem;line-height:1.25;margin:0 0 1.25rem;overflow-wrap:anywhere}
 h2{font-size:1.2rem;margin:2.5rem 0 .75rem}
 p{max-width:44rem;margin:.75rem 0;overflow-wrap:anywhere}
-.scroll{overflow-x:auto;margin:1rem 0}
+.scroll{overflow-x:auto;margin:1rem 0;width:max-content;
+  max-width:min(100vw - 2.5rem,max(100%,50vw + 28rem))} /* wide tables use the margin on the right */
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .9rem .35rem 0;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
 th+td,th+th,td+td{padding-left:.9rem}
@@ -41,6 +42,7 @@ figcaption{color:var(--soft);font-size:.9rem;overflow-wrap:anywhere}
 .enlarged{image-rendering:pixelated}
 .groups th,.groups td{padding-left:.6rem;padding-right:.6rem}
 .groups .group{text-align:center}
+.groups tbody th{white-space:nowrap}
 .groups .first{border-left:1px solid var(--rule)}
 .groups u{text-underline-offset:.2em}
 .groups .words{color:var(--soft);font-size:.9rem;text-align:left;white-space:normal}

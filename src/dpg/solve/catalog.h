@@ -13,7 +13,7 @@ namespace dpg {
 
 struct MethodInfo {
   std::string name, summary, paper;
-  std::string needs;  // of the operator: "black box", "differentiable", "linear", "spectral"
+  std::string needs;  // of the operator: "black box", "differentiable", "linear", "spectral", ...
 };
 std::span<const MethodInfo> method_catalog();
 

@@ -14,11 +14,13 @@ void fields(Visitor& visit, DdnmOptions& o) {
   visit("steps", o.steps);
   visit("spacing", o.spacing);
   visit("eta", o.eta);
+  visit("damping", o.damping);
 }
 
 void validate(const DdnmOptions& o) {
   check(o.steps >= 1, "steps = ", o.steps, " must be at least 1");
   check(o.eta >= 0 && o.eta <= 1, "eta = ", o.eta, " must lie in [0, 1]");
+  check(o.damping >= 0, "damping = ", o.damping, " must not be negative");
 }
 
 Ddnm::Ddnm(DdnmOptions options) : options_(std::move(options)) {
@@ -43,9 +45,11 @@ Result Ddnm::solve(const Measurement& measurement, const Prior& prior, const Rng
     const auto k = static_cast<std::size_t>(i);
     const double abar = schedule.alpha_bar()[k], abar_next = schedule.alpha_bar_prev()[k];
     const Tensor eps = run.denoise(x, schedule.timestep(i)).eps;
-    Tensor x0 = unclamped_x0(x, eps, abar);             // (12)
-    x0 = x0 + A.pseudo_inverse(run.m.y - A.apply(x0));  // (13): A^+ y + (I - A^+ A) x0
-    run.operator_calls += 2;
+    Tensor x0 = unclamped_x0(x, eps, abar);  // (12)
+    const Tensor e = run.m.y - A.apply(x0);  // (13): A^+ y + (I - A^+ A) x0
+    x0 = x0 +
+         (options_.damping > 0 ? A.regularised_solve(A.adjoint(e), options_.damping) : A.pseudo_inverse(e));
+    run.operator_calls += options_.damping > 0 ? 3 : 2;
     if (!run.go_on(schedule.timestep(i), x0)) return run.result(x0);
     x = std::sqrt(abar_next) * x0;  // (14)
     if (i > 0)
