@@ -193,8 +193,7 @@ void add_runtime(Page& page, const Plan& plan, const Results& results) {
   if (rows.empty()) return;
   page.heading("Running time");
   page.text("For each picture, without reading, scoring and writing it. A batch's time is divided evenly.");
-  page.table({"method", "task", "seconds", "network calls", "of them differentiated", "applications of A"},
-             rows);
+  page.table({"method", "task", "seconds", "network calls", "reverse passes", "applications of A"}, rows);
 }
 
 }  // namespace dpg::evaluate

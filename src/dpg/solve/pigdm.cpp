@@ -98,7 +98,8 @@ Result Pigdm::solve(const Measurement& measurement, const Prior& prior, const Rn
 MethodEntry pigdm_entry() {
   return method_entry<Pigdm, PigdmOptions>(
       {"", "pseudoinverse-guided diffusion: linear operators, and encode-decode pairs such as JPEG",
-       "Song et al., Pseudoinverse-guided diffusion models for inverse problems, ICLR 2023", "linear, or encode and decode"});
+       "Song et al., Pseudoinverse-guided diffusion models for inverse problems, ICLR 2023",
+       "linear, or encode and decode"});
 }
 
 }  // namespace dpg

@@ -24,7 +24,7 @@ struct History {
 
 struct Cost {
   int network_calls = 0;            // forward passes, for the batch
-  int reverse_passes = 0;           // of those, how many were differentiated (pull_back)
+  int reverse_passes = 0;           // through the network (pull_back); a call may have several
   std::int64_t operator_calls = 0;  // applications of A for each image, its adjoint counted in
 };
 
