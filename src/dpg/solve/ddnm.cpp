@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dpg/core/error.h"
+#include "dpg/solve/damped_inverse.h"
 #include "dpg/solve/method_entry.h"
 
 namespace dpg {
@@ -46,9 +47,8 @@ Result Ddnm::solve(const Measurement& measurement, const Prior& prior, const Rng
     const double abar = schedule.alpha_bar()[k], abar_next = schedule.alpha_bar_prev()[k];
     const Tensor eps = run.denoise(x, schedule.timestep(i)).eps;
     Tensor x0 = unclamped_x0(x, eps, abar);  // (12)
-    const Tensor e = run.m.y - A.apply(x0);  // (13): A^+ y + (I - A^+ A) x0
-    x0 = x0 +
-         (options_.damping > 0 ? A.regularised_solve(A.adjoint(e), options_.damping) : A.pseudo_inverse(e));
+    // (13): A^+ y + (I - A^+ A) x0
+    x0 = x0 + damped_inverse(A, run.m.y - A.apply(x0), options_.damping);
     run.operator_calls += options_.damping > 0 ? 3 : 2;
     if (!run.go_on(schedule.timestep(i), x0)) return run.result(x0);
     x = std::sqrt(abar_next) * x0;  // (14)

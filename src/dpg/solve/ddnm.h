@@ -11,7 +11,7 @@ struct DdnmOptions {
   int steps = 100;  // network calls
   std::string spacing = "even";
   double eta = 0.85;   // part of the noise that is fresh
-  double damping = 0;  // lambda of (A^T A + lambda)^-1 A^T in place of A^+, for blurs with noise; 0: A^+
+  double damping = 0;  // lambda of (A^T A + lambda)^-1 A^T in place of A^+, for y with noise; 0: A^+
 };
 void validate(const DdnmOptions& options);
 

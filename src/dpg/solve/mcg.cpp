@@ -6,6 +6,7 @@
 
 #include "dpg/core/error.h"
 #include "dpg/sample/reverse_step.h"
+#include "dpg/solve/damped_inverse.h"
 #include "dpg/solve/dps.h"
 #include "dpg/solve/measured_guide.h"
 #include "dpg/solve/method_entry.h"
@@ -19,6 +20,7 @@ void fields(Visitor& visit, McgOptions& o) {
   visit("spacing", o.spacing);
   visit("variance", o.variance);
   visit("alpha", o.alpha);
+  visit("damping", o.damping);
 }
 
 namespace {
@@ -27,11 +29,11 @@ constexpr std::uint32_t kProjectionNoise = 1;  // beside the sampler's own
 
 // (I - A^+ A) x + A^+ y_t, the paper's A x + b, for a measurement noised as x itself is:
 // y_t = sqrt(abar) y + sqrt(1 - abar) A n. An undefined n is none.
-Tensor onto_measurement(const LinearOperator& A, const Tensor& x, const Tensor& y, double abar,
-                        const Tensor& n) {
+Tensor onto_measurement(const LinearOperator& A, double damping, const Tensor& x, const Tensor& y,
+                        double abar, const Tensor& n) {
   Tensor y_t = std::sqrt(abar) * y;
   if (n.defined()) y_t = y_t + std::sqrt(1 - abar) * A.apply(n);
-  return x + A.pseudo_inverse(y_t - A.apply(x));
+  return x + damped_inverse(A, y_t - A.apply(x), damping);
 }
 
 }  // namespace
@@ -39,6 +41,7 @@ Tensor onto_measurement(const LinearOperator& A, const Tensor& x, const Tensor& 
 void validate(const McgOptions& o) {
   check(o.steps >= 1, "steps = ", o.steps, " must be at least 1");
   check(o.alpha >= 0, "alpha = ", o.alpha, " must not be negative");
+  check(o.damping >= 0, "damping = ", o.damping, " must not be negative");
 }
 
 Mcg::Mcg(McgOptions options) : options_(std::move(options)) {
@@ -73,11 +76,11 @@ Result Mcg::solve(const Measurement& measurement, const Prior& prior, const Rng&
     const auto variance = choose_variance(options_.variance, denoised.variance_fraction.defined());
     x = ddpm_step(schedule, i, x, denoised, variance, noise) - options_.alpha * gradient;
     // x now is as noisy as step i-1; at the end that is not at all, and A x = y.
-    x = onto_measurement(A, x, m.y, schedule.alpha_bar_prev()[index],
+    x = onto_measurement(A, options_.damping, x, m.y, schedule.alpha_bar_prev()[index],
                          i > 0 ? noise_at(index, kProjectionNoise) : Tensor());
 
     ++result.cost.network_calls, ++result.cost.reverse_passes;
-    result.cost.operator_calls += i > 0 ? 5 : 4;
+    result.cost.operator_calls += (i > 0 ? 5 : 4) + (options_.damping > 0 ? 1 : 0);
     result.history.t.push_back(schedule.timestep(i));
     result.history.residual.push_back(e.flatten(1).norm(2, {1}));
     const StepRecord record{schedule.steps() - i, schedule.steps(), schedule.timestep(i), denoised.x0,

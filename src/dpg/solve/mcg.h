@@ -12,6 +12,7 @@ struct McgOptions {
   int steps = 1000;  // ancestral, as in the paper
   std::string spacing = "even", variance = "auto";
   double alpha = 1.0;  // length of the gradient step, along -grad ||y - A(x0)||
+  double damping = 0;  // lambda of (A^T A + lambda)^-1 A^T in place of A^+, for y with noise; 0: A^+
 };
 void validate(const McgOptions& options);
 

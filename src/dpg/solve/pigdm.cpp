@@ -6,6 +6,7 @@
 #include <map>
 
 #include "dpg/core/error.h"
+#include "dpg/solve/damped_inverse.h"
 #include "dpg/solve/measured_guide.h"
 #include "dpg/solve/method_entry.h"
 
@@ -61,9 +62,7 @@ Tensor pseudo_inverse_direction(const LinearOperator& A, const Tensor& e,
   std::map<double, std::vector<std::int64_t>> rows;  // of each lambda; most often there is one
   for (std::size_t i = 0; i < lambdas.size(); ++i)
     rows[lambdas[i] < kNone ? 0 : lambdas[i]].push_back(static_cast<std::int64_t>(i));
-  const auto solve = [&](double lambda) {
-    return lambda == 0 ? A.pseudo_inverse(e) : A.regularised_solve(A.adjoint(e), lambda);
-  };
+  const auto solve = [&](double lambda) { return damped_inverse(A, e, lambda); };
   Tensor direction = solve(rows.begin()->first);
   // An operator with one state per image takes whole batches only, so each lambda is solved for all rows.
   for (auto next = std::next(rows.begin()); next != rows.end(); ++next) {
