@@ -75,6 +75,7 @@ class Clock {
   std::chrono::steady_clock::time_point start_;
 };
 
+// Of a large product of random numbers.
 double product_tflops(torch::ScalarType type) {
   const auto options = torch::TensorOptions(torch::kCUDA).dtype(type);
   const Tensor a = torch::randn({8192, 8192}, options), b = torch::randn({8192, 8192}, options);
@@ -85,6 +86,7 @@ double product_tflops(torch::ScalarType type) {
   return 2 * std::pow(8192.0, 3) / (clock.seconds() / repeats) * 1e-12;
 }
 
+// Of a large copy, a second: read and written.
 double copy_terabytes() {
   const Tensor from = torch::randn({1 << 30}, torch::TensorOptions(torch::kCUDA).dtype(torch::kBFloat16));
   Tensor to = torch::empty_like(from);
@@ -95,7 +97,7 @@ double copy_terabytes() {
 }
 
 CardLimits measure_limits() {
-  at::globalContext().setAllowTF32CuBLAS(false);
+  at::globalContext().setAllowTF32CuBLAS(false);  // fp32 is to mean fp32
   return {product_tflops(torch::kBFloat16), product_tflops(torch::kFloat), copy_terabytes()};
 }
 

@@ -1,11 +1,13 @@
 // The GPU's kernels and recordings against the CPU's and against plain torch. Built with the GPU kernels
 // only.
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <random>
 
+#include "dpg/kernels/split_cuda.h"
 #include "dpg/prior/gpu_norm.h"
 #include "dpg/prior/gpu_residual.h"
 #include "dpg/prior/prior.h"
@@ -95,19 +97,53 @@ TEST_F(Gpu, NormEqualsPlainTorch) {
 }
 
 TEST_F(Gpu, SumWithBiasEqualsPlainTorch) {
-  for (const auto type : {torch::kFloat, torch::kBFloat16})
-    for (const Resample how : {Resample::none, Resample::down, Resample::up}) {
-      const Tensor other = torch::randn({3, 96, 6, 10}, torch::kCUDA).to(type).contiguous(kChannelsLast);
-      const Tensor straight = resample(other.to(torch::kDouble), how);
-      const Tensor out = torch::randn(straight.sizes(), torch::kCUDA).to(type).contiguous(kChannelsLast);
-      const Tensor bias = torch::randn({96}, torch::kCUDA), plain = out.to(torch::kDouble) + straight;
-      const Tensor without = out.clone(kChannelsLast), with = out.clone(kChannelsLast);
-      gpu_add(without, other, how, {});
-      gpu_add(with, other, how, bias);
-      const double bound = type == torch::kFloat ? 1e-7 : 3e-3;
-      EXPECT_LT(relative_error(without, plain), bound);
-      EXPECT_LT(relative_error(with, plain + bias.view({1, -1, 1, 1})), bound);
-    }
+  std::mt19937 generator(6);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(generator);
+  };
+  for (int round = 0; round < 8; ++round)
+    for (const auto type : {torch::kFloat, torch::kBFloat16})
+      for (const Resample how : {Resample::none, Resample::down, Resample::up}) {
+        const std::int64_t n = pick(1, 4), channels = 8 * pick(1, 80), height = 2 * pick(1, 20),
+                           width = 2 * pick(1, 20);
+        const Tensor other =
+            torch::randn({n, channels, height, width}, torch::kCUDA).to(type).contiguous(kChannelsLast);
+        const Tensor straight = resample(other.to(torch::kDouble), how);
+        const Tensor out = torch::randn(straight.sizes(), torch::kCUDA).to(type).contiguous(kChannelsLast);
+        const Tensor bias = torch::randn({channels}, torch::kCUDA), plain = out.to(torch::kDouble) + straight;
+        const Tensor without = out.clone(kChannelsLast), with = out.clone(kChannelsLast);
+        gpu_add(without, other, how, {});
+        gpu_add(with, other, how, bias);
+        const double bound = type == torch::kFloat ? 1e-7 : 3e-3;
+        EXPECT_LT(relative_error(without, plain), bound) << other.sizes();
+        EXPECT_LT(relative_error(with, plain + bias.view({1, -1, 1, 1})), bound) << other.sizes();
+      }
+}
+
+// The formula of split_cuda.h, bit for bit.
+TEST_F(Gpu, SplitEqualsPlainTorch) {
+  std::mt19937 generator(7);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(generator);
+  };
+  for (int round = 0; round < 20; ++round) {
+    const std::int64_t n = pick(1, 4), channels = pick(1, 9), height = pick(1, 70), width = pick(1, 70);
+    const std::int64_t out_channels = (2 * channels + 2 + 7) / 8 * 8 + 8 * pick(0, 1);
+    const Tensor x = torch::randn({n, channels, height, width}) * 3, there = x.to(torch::kCUDA);
+    const Tensor out = torch::full({n, out_channels, height, width}, 5,
+                                   torch::TensorOptions(torch::kCUDA).dtype(torch::kBFloat16))
+                           .contiguous(kChannelsLast);
+    cuda::split_channels(n, channels, height * width, there.data_ptr<float>(), out_channels,
+                         static_cast<kernels::Bf16*>(out.data_ptr()),
+                         c10::cuda::getCurrentCUDAStream().stream());
+    const Tensor high = x.to(torch::kBFloat16), low = (x - high.to(torch::kFloat)).to(torch::kBFloat16);
+    const auto filled = [&](std::int64_t count, double value) {
+      return torch::full({n, count, height, width}, value, torch::kBFloat16);
+    };
+    const Tensor expected =
+        torch::cat({high, low, filled(2, 1), filled(out_channels - 2 * channels - 2, 0)}, 1);
+    EXPECT_TRUE(torch::equal(out.to(torch::kCPU).contiguous(), expected)) << x.sizes() << out_channels;
+  }
 }
 
 UNetConfig small_config() {
