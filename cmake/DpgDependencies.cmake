@@ -39,6 +39,9 @@ endif()
 
 dpg_header_only(CLI11 CLI11::CLI11 CLI/App.hpp)
 find_package(Torch REQUIRED)
+if(DPG_CUDA AND Torch_VERSION VERSION_LESS 2.8)
+  message(FATAL_ERROR "The GPU build needs LibTorch 2.8 or later, and this is ${Torch_VERSION}; name another with CMAKE_PREFIX_PATH")
+endif()
 
 # One interface target for LibTorch: its headers are system headers (their warnings are not ours).
 add_library(dpg_torch INTERFACE)

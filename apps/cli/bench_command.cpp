@@ -29,7 +29,7 @@ constexpr int kSide = 256;
 constexpr int kWarmUp = 6;  // steps before the clock starts: libraries set up, the network is recorded
 
 struct BenchOptions {
-  bool gpu = false, json = false, whole = false, kernels = false;
+  bool gpu = false, json = false, whole = false, kernels = false, parts = false;
   std::string networks = "ffhq,imagenet", precision = "bf16";
   std::vector<int> batches = {1, 8};
   int steps = 30;
@@ -236,6 +236,7 @@ void bench(const BenchOptions& o) {
   check(o.gpu, "dpg bench measures the GPU: give --gpu (for the CPU, build/release/bench has programs)");
   check(o.steps >= 1, "--steps ", o.steps, " must be at least 1");
   choose_device("cuda");
+  launch_steps_in_parts(o.parts);
 
   const CardLimits limits = measure_limits();
   Json all = {{"card", gpu_name()},
@@ -273,6 +274,7 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--whole", o->whole,
                     "also whole restorations, from the measurement to the saved picture");
   command->add_flag("--kernels", o->kernels, "also the GPU's own kernels, each by itself");
+  command->add_flag("--parts", o->parts, "launch a step in parts, instead of as one CUDA graph");
   command->add_flag("--json", o->json, "for programs");
   command->callback([o] { bench(*o); });
 }

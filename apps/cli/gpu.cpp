@@ -7,6 +7,8 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 #include <torch/torch.h>
+
+#include "dpg/prior/step_recording.h"
 #endif
 
 namespace dpg::cli {
@@ -28,6 +30,10 @@ void reset_gpu_peak() {
 double gpu_peak_gibibytes() {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
   return static_cast<double>(stats.allocated_bytes[0].peak) / kGibibyte;  // 0: all kinds together
+}
+
+void launch_steps_in_parts(bool on) {
+  set_whole_step_launches(!on);
 }
 
 int batch_that_fits(const Prior& prior, std::int64_t height, std::int64_t width) {
@@ -57,6 +63,9 @@ namespace {
 }  // namespace
 
 std::string gpu_name() {
+  no_kernels();
+}
+void launch_steps_in_parts(bool) {
   no_kernels();
 }
 void reset_gpu_peak() {

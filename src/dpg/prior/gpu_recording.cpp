@@ -4,7 +4,34 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/torch.h>
 
+#include "dpg/prior/step_recording.h"
+
 namespace dpg {
+namespace {
+
+// Launches the graph, or makes it a part of the step that is being captured.
+void put_in_stream(at::cuda::CUDAGraph& graph) {
+  if (!inside_one_launch()) return graph.replay();
+  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
+  cudaStreamCaptureStatus status;
+  cudaGraph_t step = nullptr;
+  const cudaGraphNode_t* before = nullptr;
+  std::size_t count = 0;
+  cudaGraphNode_t part;
+#if CUDART_VERSION >= 13000
+  const cudaGraphEdgeData* edges = nullptr;
+  C10_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, nullptr, &step, &before, &edges, &count));
+  C10_CUDA_CHECK(cudaGraphAddChildGraphNode(&part, step, before, count, graph.raw_cuda_graph()));
+  C10_CUDA_CHECK(
+      cudaStreamUpdateCaptureDependencies(stream, &part, nullptr, 1, cudaStreamSetCaptureDependencies));
+#else
+  C10_CUDA_CHECK(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &step, &before, &count));
+  C10_CUDA_CHECK(cudaGraphAddChildGraphNode(&part, step, before, count, graph.raw_cuda_graph()));
+  C10_CUDA_CHECK(cudaStreamUpdateCaptureDependencies(stream, &part, 1, cudaStreamSetCaptureDependencies));
+#endif
+}
+
+}  // namespace
 
 GpuRecording::GpuRecording(std::shared_ptr<const UNet> network, const Tensor& x, int label, bool with_reverse)
     : network_(std::move(network)), with_reverse_(with_reverse) {
@@ -34,35 +61,37 @@ GpuRecording::GpuRecording(std::shared_ptr<const UNet> network, const Tensor& x,
   forward_.capture_begin();
   output_ = forward();  // keeps the activations, if there is a reverse pass
   forward_.capture_end();
+  forward_.instantiate();
   if (!with_reverse) return;
   reverse_.capture_begin(forward_.pool());
   gradient_ = reverse(output_);
   reverse_.capture_end();
+  reverse_.instantiate();
 }
 
 Tensor GpuRecording::replay_forward(const Tensor& x, int t) {
   x_.detach().copy_(x);
   t_.fill_(t);
-  forward_.replay();
+  put_in_stream(forward_);
   return output_.detach().clone();
 }
 
 NetworkCall GpuRecording::run(const std::shared_ptr<GpuRecording>& self, const Tensor& x, int t) {
   const torch::NoGradGuard no_grad;
   const c10::cuda::CUDAGuard device(x.device());
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::recursive_mutex> turn(gpu_turn());
   NetworkCall call{replay_forward(x, t), {}};
   if (!with_reverse_) return call;
   call.reverse = [self, x, t, number = ++number_](const Tensor& cotangent) {
     const torch::NoGradGuard constant;
     const c10::cuda::CUDAGuard same_device(x.device());
-    const std::lock_guard<std::mutex> turn(self->mutex_);
+    const std::lock_guard<std::recursive_mutex> same_turn(gpu_turn());
     if (number != self->number_) {
       self->replay_forward(x, t);
       ++self->number_;  // whoever came between repeats in turn
     }
     self->cotangent_.copy_(cotangent);
-    self->reverse_.replay();
+    put_in_stream(self->reverse_);
     return self->gradient_.clone();
   };
   return call;

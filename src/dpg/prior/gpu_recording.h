@@ -6,7 +6,6 @@
 #include <torch/types.h>
 
 #include <memory>
-#include <mutex>
 
 #include "dpg/prior/network_runner.h"
 
@@ -25,11 +24,11 @@ class GpuRecording {
 
   std::shared_ptr<const UNet> network_;
   Tensor x_, t_, labels_, output_, cotangent_, gradient_;  // the graphs read and write these
-  at::cuda::CUDAGraph forward_, reverse_;
+  // They are kept as graphs too, to become parts of a whole step's.
+  at::cuda::CUDAGraph forward_{/*keep_graph=*/true}, reverse_{/*keep_graph=*/true};
   bool with_reverse_;
   // Counts forward passes: a reverse pass whose activations have been overwritten since repeats its own.
   std::uint64_t number_ = 0;
-  std::mutex mutex_;
 };
 
 }  // namespace dpg

@@ -6,6 +6,7 @@
 
 #ifdef DPG_CUDA
 #include "dpg/prior/gpu_recording.h"
+#include "dpg/prior/step_recording.h"
 #endif
 
 namespace dpg {
@@ -60,7 +61,9 @@ std::shared_ptr<GpuRecording> NetworkRunner::recording_for(const Tensor& x, bool
   }
   std::rotate(entries_.begin(), found, found + 1);
   Entry& entry = entries_.front();
-  if (!entry.recording) entry.recording = std::make_shared<GpuRecording>(network_, x, label_, with_reverse);
+  // A recording cannot be made inside of another.
+  if (!entry.recording && !inside_one_launch())
+    entry.recording = std::make_shared<GpuRecording>(network_, x, label_, with_reverse);
   return entry.recording;
 }
 #endif

@@ -5,8 +5,25 @@
 #include "dpg/core/error.h"
 #include "dpg/sample/reverse_step.h"
 #include "dpg/tensor/convert.h"
+#ifdef DPG_CUDA
+#include "dpg/prior/step_recording.h"
+#endif
 
 namespace dpg {
+namespace {
+
+// The first steps set up what libraries need and record the network: they are run as they come.
+constexpr int kFirstSteps = 2;
+
+void run_step(torch::Device device, bool as_one_launch, const std::function<void()>& step) {
+#ifdef DPG_CUDA
+  if (as_one_launch && device.is_cuda() && whole_step_launches()) return run_as_one_launch(device, step);
+#endif
+  (void)device, (void)as_one_launch;
+  step();
+}
+
+}  // namespace
 
 void validate(const SamplerOptions& o) {
   check(o.sampler == "ddpm" || o.sampler == "ddim", "sampler \"", o.sampler, "\" is not one of ddpm, ddim");
@@ -48,23 +65,28 @@ ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const 
 
   Tensor x = noise_at(kBeforeFirstStep);
   for (int i = schedule.steps() - 1; i >= 0; --i) {
-    const Denoised denoised =
-        prior.denoise(x, schedule.timestep(i), guide ? guide->track(i) : Track::nothing);
+    const Track track = guide ? guide->track(i) : Track::nothing;
+    Denoised denoised;
     Guidance guidance;
-    if (guide) {
-      const double coefficient =
-          ancestral ? ddpm_noise_coefficient(schedule, i) : ddim_noise_coefficient(schedule, i, options.eta);
-      guidance = guide->at({schedule, i, x, denoised, coefficient});
-    }
-    const bool noisy = i > 0 && (ancestral || options.eta > 0);
-    const Tensor noise = noisy ? noise_at(static_cast<std::uint32_t>(i)) : Tensor();
-    if (ancestral) {
-      const auto variance = choose_variance(options.variance, denoised.variance_fraction.defined());
-      x = ddpm_step(schedule, i, x, denoised, variance, noise);
-    } else {
-      x = ddim_step(schedule, i, x, denoised, options.eta, noise);
-    }
-    if (guidance.move.defined()) x = x + guidance.move;
+    const auto step = [&] {
+      denoised = prior.denoise(x, schedule.timestep(i), track);
+      if (guide) {
+        const double coefficient = ancestral ? ddpm_noise_coefficient(schedule, i)
+                                             : ddim_noise_coefficient(schedule, i, options.eta);
+        guidance = guide->at({schedule, i, x, denoised, coefficient});
+      }
+      const bool noisy = i > 0 && (ancestral || options.eta > 0);
+      const Tensor noise = noisy ? noise_at(static_cast<std::uint32_t>(i)) : Tensor();
+      if (ancestral) {
+        const auto variance = choose_variance(options.variance, denoised.variance_fraction.defined());
+        x = ddpm_step(schedule, i, x, denoised, variance, noise);
+      } else {
+        x = ddim_step(schedule, i, x, denoised, options.eta, noise);
+      }
+      if (guidance.move.defined()) x = x + guidance.move;
+    };
+    const bool settled = schedule.steps() - 1 - i >= kFirstSteps && track == Track::gradient;
+    run_step(x.device(), settled && guide->stays_on_gpu(), step);
     const int done = schedule.steps() - i;
     const StepRecord record{done, schedule.steps(), schedule.timestep(i), denoised.x0, guidance.residual};
     if (observer && observer(record) == Next::stop) return {denoised.x0, done, true};

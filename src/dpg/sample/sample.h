@@ -59,6 +59,9 @@ class Guide {
   virtual ~Guide() = default;
   virtual Track track(int) const { return Track::gradient; }  // whether step i needs pull_back
   virtual Guidance at(const ReverseStep& step) = 0;
+  // Whether `at` leaves everything to the GPU, if the prior is there: never waits for it, never looks at a
+  // value. The whole step can then be one launch.
+  virtual bool stays_on_gpu() const { return false; }
 };
 
 // The schedule with options.steps steps, spaced as asked.

@@ -26,6 +26,7 @@ class PosteriorGuide : public MeasuredGuide {
         A_(need_differentiable(Dps::kName, m)),
         zeta_(zeta),
         weights_(inverse_variances(m)) {}
+  bool stays_on_gpu() const override { return as_linear(*m_.A) != nullptr; }
 
  private:
   Tensor move(const ReverseStep& step, const Tensor&, const Tensor& e) override {

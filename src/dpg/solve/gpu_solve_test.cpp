@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dpg/measure/catalog.h"
+#include "dpg/prior/step_recording.h"
 #include "dpg/solve/catalog.h"
 
 namespace dpg {
@@ -77,6 +78,51 @@ TEST_F(GpuSolve, EveryMethodGivesWhatTheCpuGives) {
       EXPECT_LT(((here - there).norm() / here.norm()).item<double>(), 2e-3) << method.name << ", " << op;
     }
   }
+}
+
+// A step as one launch does what its parts do, for every linear operator and every way to be guided. Problems
+// follow each other without a pause: a graph that is left over from the last one must not be taken for the
+// next.
+TEST_F(GpuSolve, StepsAsOneLaunchGiveTheSameBits) {
+  const auto prior = bundled(torch::kCUDA, "bf16");
+  const std::vector<std::uint32_t> images{0, 1};
+  std::vector<std::string> operators(std::begin(kOperators), std::end(kOperators));
+  for (const char* op : {"identity", "gray", "uncrop", "sr-bicubic:4", "inpaint:random", "cs:ratio=0.25",
+                         "blur:sigma=1.5,size=15 | sr:2"})
+    operators.push_back(op);
+  const std::pair<const char*, const char*> ways[] = {
+      {"dpg", R"({"steps": 7})"},
+      {"dpg", R"({"steps": 7, "sampler": "ddim", "eta": 0.5, "passes": 1, "momentum": 0.5})"},
+      {"dpg", R"({"steps": 7, "estimator": "mc", "mc": 50, "strength": 20})"},
+      {"dps", R"({"steps": 7})"}};
+  for (const std::string& op : operators)
+    for (const auto& [method, settings] : ways) {
+      const auto solver = make_solver(method, nlohmann::ordered_json::parse(settings));
+      const Measurement m = measurement(op, images);
+      set_whole_step_launches(true);
+      const Result whole = solver->solve(m, *prior, Rng(1), images);
+      set_whole_step_launches(false);
+      const Result parts = solver->solve(m, *prior, Rng(1), images);
+      set_whole_step_launches(true);
+      const std::string which = op + ", " + method + " " + settings;
+      EXPECT_TRUE(torch::equal(whole.image, parts.image)) << which;
+      ASSERT_EQ(whole.history.residual.size(), parts.history.residual.size()) << which;
+      for (std::size_t i = 0; i < parts.history.residual.size(); ++i)
+        EXPECT_TRUE(torch::equal(whole.history.residual[i], parts.history.residual[i])) << which << ", " << i;
+      EXPECT_EQ(whole.cost.reverse_passes, parts.cost.reverse_passes) << which;
+    }
+}
+
+// What a step cannot do as one launch is told as an error, and the next run is none the worse for it.
+TEST_F(GpuSolve, AStepThatLooksAtAValueCannotBeOneLaunch) {
+  const Tensor x = torch::ones({4}, torch::kCUDA);
+  EXPECT_ANY_THROW(run_as_one_launch(torch::kCUDA, [&] { (void)(x + 1).sum().item<float>(); }));
+  Tensor y;
+  run_as_one_launch(torch::kCUDA, [&] { y = x + 1; });
+  EXPECT_EQ(y.sum().item<float>(), 8);
+  for (int i = 0; i < 3; ++i)
+    run_as_one_launch(torch::kCUDA, [&] { y = y * (i + 2); });  // updates the same graph
+  EXPECT_EQ(y.sum().item<float>(), 8 * 24);
 }
 
 TEST_F(GpuSolve, TheSameSeedGivesTheSameBits) {

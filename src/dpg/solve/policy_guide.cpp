@@ -82,6 +82,12 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
       estimator_(choose_estimator(options, m)),
       noise_levels_(noise_levels_tensor(m)) {}
 
+// Linear operators are sums and products of tensors; others may run programs. The text's rule solves systems,
+// and looks when to stop.
+bool PolicyGuide::stays_on_gpu() const {
+  return as_linear(*m_.A) && estimator_ != Estimator::streamed && rule_of(options_) == RewardRule::code;
+}
+
 Tensor PolicyGuide::move(const ReverseStep& step, const Tensor& prediction, const Tensor& e) {
   if (step.i < unguided_) return {};
   scale_ = next_scale(rule_of(options_), m_.noise->loss(), e, m_.A->input_shape().elements(),

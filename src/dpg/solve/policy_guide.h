@@ -15,6 +15,7 @@ class PolicyGuide : public MeasuredGuide {
   PolicyGuide(const DpgOptions& options, const Measurement& m, const Rng& rng,
               std::span<const std::uint32_t> images);
   Track track(int i) const override { return i < unguided_ ? Track::nothing : Track::gradient; }
+  bool stays_on_gpu() const override;
 
  private:
   Tensor move(const ReverseStep& step, const Tensor& prediction, const Tensor& e) override;
