@@ -175,11 +175,12 @@ Built build_quantize(const Spec& spec, const OperatorContext& context) {
 }
 
 Built build_external(const Spec& spec, const OperatorContext& context) {
-  const OptionReader options(spec, {"command", "timeout", "budget"});
+  const OptionReader options(spec, {"command", "timeout", "budget", "jobs"});
   return make_external(context.shape,
                        {options.required("command", "a program, as in exec:./forward.py"),
                         options.number("timeout", 60, 0.001, 86400),
-                        options.integer("budget", 0, 0, std::numeric_limits<std::int64_t>::max() / 2)});
+                        options.integer("budget", 0, 0, std::numeric_limits<std::int64_t>::max() / 2),
+                        static_cast<int>(options.integer("jobs", 1, 1, 1024))});
 }
 
 const OperatorParameter kBoundary = {"boundary", "reflect", "beyond the edge: reflect, circular or zero"};
@@ -290,7 +291,8 @@ const std::vector<CatalogEntry>& entries() {
         "exec:./forward.py",
         {{"command", "", "the program and its arguments"},
          {"timeout", "60", "seconds for one request"},
-         {"budget", "0", "pictures it may be asked in all; 0: unlimited"}}},
+         {"budget", "0", "pictures it may be asked in all; 0: unlimited"},
+         {"jobs", "1", "copies of it that share the pictures of a request"}}},
        build_external},
   };
   return list;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <optional>
 
@@ -39,16 +40,15 @@ std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-// The running program, shared by the copies of an operator.
-class Session {
- public:
-  explicit Session(const ExternalOptions& options)
-      : options_(options), argv_(split_command(options.command)) {}
+// The shape of one measurement; empty on the first request, which finds it.
+using MeasurementShape = std::optional<std::vector<std::int64_t>>;
 
-  // `expected`: the shape of one measurement; empty on the first request, which finds it.
-  Tensor ask(const Tensor& x, const std::optional<std::vector<std::int64_t>>& expected, bool counts) {
-    const std::lock_guard hold(lock_);
-    if (counts) spend(x.size(0));
+// One running copy of the program.
+class Copy {
+ public:
+  Copy(std::vector<std::string> argv, double timeout) : argv_(std::move(argv)), timeout_(timeout) {}
+
+  Tensor ask(const Tensor& x, const MeasurementShape& expected) {
     if (!process_) process_ = std::make_unique<ChildProcess>(argv_);
     try {
       return ask_process(x, expected);
@@ -59,14 +59,7 @@ class Session {
   }
 
  private:
-  void spend(std::int64_t pictures) {
-    check(options_.budget == 0 || asked_ + pictures <= options_.budget, "the program ", argv_[0],
-          " may be asked for ", options_.budget, " pictures in all, ", asked_, " were asked and ", pictures,
-          " more are wanted; raise budget= or use fewer samples");
-    asked_ += pictures;
-  }
-
-  Tensor ask_process(const Tensor& x, const std::optional<std::vector<std::int64_t>>& expected) {
+  Tensor ask_process(const Tensor& x, const MeasurementShape& expected) {
     std::optional<NpyStreamHeader> header;
     const auto answer_length = [&](std::span<const std::byte> start) -> std::optional<std::size_t> {
       header = parse_npy_start(start);
@@ -78,7 +71,7 @@ class Session {
     const std::vector<std::byte> request = encode_npy(
         pictures.sizes(), {pictures.data_ptr<float>(), static_cast<std::size_t>(pictures.numel())});
     const std::vector<std::byte> answer =
-        process_->exchange(request, answer_length, std::chrono::duration<double>(options_.timeout));
+        process_->exchange(request, answer_length, std::chrono::duration<double>(timeout_));
     Tensor y = torch::empty(header->shape, torch::kFloat32);
     std::memcpy(y.data_ptr<float>(), answer.data() + header->data_offset,
                 answer.size() - header->data_offset);
@@ -88,7 +81,7 @@ class Session {
   }
 
   static void check_shape(const std::vector<std::int64_t>& shape, std::int64_t batch,
-                          const std::optional<std::vector<std::int64_t>>& expected) {
+                          const MeasurementShape& expected) {
     const std::string wanted = text_of(with_batch(batch, expected.value_or(std::vector<std::int64_t>{})));
     if (expected) {
       check(shape == with_batch(batch, *expected), "an array of shape ", text_of(shape), " where ", wanted,
@@ -102,10 +95,46 @@ class Session {
           " numbers");
   }
 
-  ExternalOptions options_;
   std::vector<std::string> argv_;
-  std::mutex lock_;
+  double timeout_;
   std::unique_ptr<ChildProcess> process_;
+};
+
+// The program's running copies, shared by the copies of an operator.
+class Session {
+ public:
+  explicit Session(const ExternalOptions& options) : options_(options) {
+    for (int k = 0; k < options.jobs; ++k)
+      copies_.emplace_back(split_command(options.command), options.timeout);
+  }
+
+  Tensor ask(const Tensor& x, const MeasurementShape& expected, bool counts) {
+    const std::lock_guard hold(lock_);
+    if (counts) spend(x.size(0));
+    const auto jobs = std::min(static_cast<std::int64_t>(copies_.size()), x.size(0));
+    if (jobs < 2) return copies_[0].ask(x, expected);
+    const std::vector<Tensor> parts = x.tensor_split(jobs);
+    std::vector<std::future<Tensor>> answers;
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      answers.push_back(std::async(
+          std::launch::async, [this, k, &parts, &expected] { return copies_[k].ask(parts[k], expected); }));
+    for (const auto& answer : answers) answer.wait();  // one that fails is no reason to leave the others
+    std::vector<Tensor> joined;
+    for (auto& answer : answers) joined.push_back(answer.get());
+    return torch::cat(joined);
+  }
+
+ private:
+  void spend(std::int64_t pictures) {
+    check(options_.budget == 0 || asked_ + pictures <= options_.budget, "the program ", options_.command,
+          " may be asked for ", options_.budget, " pictures in all, ", asked_, " were asked and ", pictures,
+          " more are wanted; raise budget= or use fewer samples");
+    asked_ += pictures;
+  }
+
+  ExternalOptions options_;
+  std::mutex lock_;
+  std::vector<Copy> copies_;
   std::int64_t asked_ = 0;
 };
 
@@ -142,10 +171,13 @@ void ExternalOptions::validate() const {
   check(timeout > 0 && timeout <= 86400, "exec: timeout ", timeout,
         " is outside 0 (not included) to 86400 seconds");
   check(budget >= 0, "exec: budget ", budget, " is negative; 0 means unlimited");
+  check(jobs >= 1 && jobs <= 1024, "exec: jobs ", jobs, " is outside 1 to 1024");
 }
 
 std::string ExternalOptions::spec() const {
-  return to_text({"exec", {{"", command}, {"timeout", number_text(timeout)}, {"budget", str(budget)}}});
+  return to_text(
+      {"exec",
+       {{"", command}, {"timeout", number_text(timeout)}, {"budget", str(budget)}, {"jobs", str(jobs)}}});
 }
 
 std::shared_ptr<const Operator> make_external(const ImageShape& shape, const ExternalOptions& options) {

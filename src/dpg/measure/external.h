@@ -18,14 +18,16 @@ struct ExternalOptions {
   std::string command;  // words as in a shell ('...', "..." and \ keep them together), but no shell runs
   double timeout = 60;  // seconds for one request
   std::int64_t budget =
-      0;  // pictures that may be asked in all, without the grey one of the start; 0: unlimited
+      0;         // pictures that may be asked in all, without the grey one of the start; 0: unlimited
+  int jobs = 1;  // copies of the program that share the pictures of a request
 
   void validate() const;
   std::string spec() const;
 };
 
-// Starts the program and asks it once, with a mid-grey picture, what shape its measurements have.
-// Thread-safe: one request at a time. After a failure the next request starts the program anew.
+// Starts the program and asks it once, with a mid-grey picture, what shape its measurements have; further
+// copies start when a request has pictures for them. Thread-safe: one request at a time. After a failure the
+// next request starts the copy that failed anew.
 std::shared_ptr<const Operator> make_external(const ImageShape& shape, const ExternalOptions& options);
 
 // "python3 run.py 'a b'" -> {"python3", "run.py", "a b"}.

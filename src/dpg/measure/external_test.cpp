@@ -169,6 +169,32 @@ TEST_F(ExternalOperator, ManyThreadsMayAsk) {
   EXPECT_EQ(right, 80);
 }
 
+TEST_F(ExternalOperator, CopiesShareARequest) {
+  ExternalOptions options = program("well");
+  options.jobs = 3;
+  const auto a = make_external(kShape, options);
+  for (const std::int64_t pictures : {1, 2, 3, 4, 11}) {
+    const Tensor x = torch::rand({pictures, 3, 8, 6});
+    EXPECT_TRUE(torch::equal(a->apply(x), x / 2)) << pictures;
+  }
+  EXPECT_EQ(make_operator(a->spec(), {kShape, 0, {0}})->spec(), a->spec());
+
+  options.command = program("pid").command;
+  const Tensor who = make_external(kShape, options)->apply(torch::rand({7, 3, 8, 6})).flatten();
+  EXPECT_EQ(std::get<0>(torch::_unique(who)).numel(), 3) << who;      // three copies,
+  EXPECT_TRUE(torch::equal(who.slice(0, 0, 3), who[0].expand({3})));  // each with neighbours: 3, 2 and 2
+}
+
+TEST_F(ExternalOperator, ACopyThatFailsIsStartedAnew) {
+  ExternalOptions options = program("ones");
+  options.jobs = 2;
+  const auto a = make_external(kShape, options);
+  Tensor x = torch::zeros({4, 3, 8, 6});
+  x[2] = 1;  // the second copy's first
+  EXPECT_TRUE(contains(failure_of(*a, x), "exit code 4"));
+  EXPECT_TRUE(torch::equal(a->apply(x * 0), x * 0));
+}
+
 TEST_F(ExternalOperator, ExamplesFollowTheProtocol) {
   const std::string examples = std::string(DPG_SOURCE_DIR) + "/examples/";
   const Tensor x = torch::rand({3, 3, 16, 16}) * 2 - 1;

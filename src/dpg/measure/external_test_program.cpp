@@ -121,6 +121,13 @@ int main(int argc, char** argv) {
       write_answer({request.shape[0], 1}, sums);
       continue;
     }
+    if (behaviour == "pid") {  // who answered
+      write_answer({request.shape[0], 1}, std::vector<float>(static_cast<std::size_t>(request.shape[0]),
+                                                             static_cast<float>(getpid())));
+      continue;
+    }
+    // The copy that gets the picture with ones stumbles over it.
+    if (behaviour == "ones" && request.numbers[0] == 0.5f) return 4;
     write_answer(request.shape, request.numbers);
     if (bad && behaviour == "twice") write_answer(request.shape, request.numbers);
   }
