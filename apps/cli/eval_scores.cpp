@@ -62,6 +62,7 @@ class SetScorer {
         values[distance.name] = "unavailable: " + distance.note;
       if (distance.standard_error && std::isfinite(*distance.standard_error))
         values[distance.name + " standard error"] = *distance.standard_error;
+      if (!distance.leaving_out.empty()) values[distance.name + " leaving out"] = distance.leaving_out;
       if (distance.value && !distance.note.empty()) values[distance.name + " note"] = distance.note;
     }
     return values;

@@ -8,6 +8,7 @@
 
 #include "dpg/core/error.h"
 #include "dpg/core/file.h"
+#include "dpg/core/jackknife.h"
 #include "dpg/core/text.h"
 
 namespace dpg::evaluate {
@@ -99,18 +100,42 @@ std::optional<double> number_in(const Json& set, const std::string& name) {
   return set[name].get<double>();
 }
 
-// Both sets are compared with the same truth and show the same pictures: their errors have much in common,
-// and the error of the difference is at most what it would be without that.
+std::vector<double> numbers_in(const Json& set, const std::string& name) {
+  std::vector<double> numbers;
+  if (!set.contains(name) || !set[name].is_array()) return {};
+  for (const Json& one : set[name]) {
+    if (!one.is_number()) return {};
+    numbers.push_back(one.get<double>());
+  }
+  return numbers;
+}
+
+// Both sets are compared with the same truth and show the same pictures: their errors have much in common.
+// Where it is known what becomes of both without the same parts of the pictures, the difference is looked at
+// part by part. Otherwise its error is at most what it would be if they had nothing in common.
+std::optional<double> error_of_difference(const std::string& metric, const Json& a, const Json& b) {
+  const std::vector<double> without_a = numbers_in(a, metric + " leaving out"),
+                            without_b = numbers_in(b, metric + " leaving out");
+  if (without_a.size() == without_b.size() && without_a.size() >= 2) {
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < without_a.size(); ++i) differences.push_back(without_b[i] - without_a[i]);
+    return jackknife_error(differences);
+  }
+  const auto error_a = number_in(a, metric + " standard error"),
+             error_b = number_in(b, metric + " standard error");
+  if (!error_a || !error_b) return {};
+  return std::hypot(*error_a, *error_b);
+}
+
 std::string set_verdict(const SetComparison& set, const Json& a, const Json& b, bool same_pictures) {
   if (!set.a && !set.b) return "unavailable in both";
   if (!set.a || !set.b) return set.a ? "unavailable in B" : "unavailable in A";
   if (!same_pictures) return "sets of different pictures: not comparable";
   const double difference = *set.b - *set.a;
   if (difference == 0) return "equal";
-  const std::string error = set.metric + " standard error";
-  const auto error_a = number_in(a, error), error_b = number_in(b, error);
-  if (!error_a || !error_b) return verdict_of(set.metric, difference) + ", without an interval";
-  const bool beyond_noise = std::abs(difference) > 1.96 * std::hypot(*error_a, *error_b);
+  const auto error = error_of_difference(set.metric, a, b);
+  if (!error) return verdict_of(set.metric, difference) + ", without an interval";
+  const bool beyond_noise = std::abs(difference) > kOf95Percent * *error;
   return beyond_noise ? verdict_of(set.metric, difference) : "within noise";
 }
 

@@ -29,8 +29,8 @@ struct MetricComparison {
   std::string verdict;
 };
 
-// Numbers of a whole set of pictures. Those with a "... standard error" beside them are judged by it; the
-// others come without an interval, and the verdict says so.
+// Numbers of a whole set of pictures. Those with "... leaving out" or a "... standard error" beside them are
+// judged by it; the others come without an interval, and the verdict says so.
 struct SetComparison {
   std::string metric;
   std::optional<double> a, b;  // none: unavailable

@@ -94,6 +94,23 @@ TEST(Compare, SetsWithAStandardErrorAreJudgedByIt) {
   }
 }
 
+TEST(Compare, SetsThatAreKnownPartByPartAreComparedSo) {
+  // Both change alike with the part that is left out, far more than they differ.
+  const std::vector<double> common = {50, 70, 40, 60, 55, 45, 65};
+  for (const auto& [spread, verdict] : {std::pair{0.1, "worse"}, {2.0, "within noise"}}) {
+    std::vector<double> without_b;
+    for (std::size_t i = 0; i < common.size(); ++i)
+      without_b.push_back(common[i] + 1 + (i % 2 ? spread : -spread));
+    Json a = results("dpg"), b = results("dpg");
+    a["sets"][0].update({{"FID", 55.0}, {"FID standard error", 10.0}, {"FID leaving out", common}});
+    b["sets"][0].update({{"FID", 56.0}, {"FID standard error", 10.0}, {"FID leaving out", without_b}});
+    const auto sets = compare_results(a, b).methods.at(0).sets;
+    const auto fid = std::find_if(sets.begin(), sets.end(), [](const auto& s) { return s.metric == "FID"; });
+    ASSERT_NE(fid, sets.end());
+    EXPECT_EQ(fid->verdict, verdict) << spread;
+  }
+}
+
 TEST(Compare, SetsMayHaveNoInterval) {
   const Comparison comparison = compare_results(results("dpg"), results("dpg", {-2, 0, 0}));
   const auto& sets = comparison.methods.at(0).sets;

@@ -5,6 +5,7 @@
 
 #include "dpg/core/error.h"
 #include "dpg/evaluate/report_page.h"
+#include "dpg/evaluate/statistics.h"
 #include "dpg/report/markup.h"
 
 namespace dpg::evaluate {
@@ -51,7 +52,10 @@ Value value_of(const Results& results, const std::string& task, const std::strin
   const int digits = metric_style(metric).digits;
   if (is_set_metric(metric)) {
     const auto value = set_value(results, task, method, metric);
-    return value ? Value{*value, markup::fixed(*value, digits)} : Value{};
+    if (!value) return {};
+    const auto error = set_error(results, task, method, metric);
+    const std::string width = error ? " \u00b1 " + markup::fixed(kOf95Percent * *error, digits) : "";
+    return {*value, markup::fixed(*value, digits) + width};
   }
   const auto mean = mean_of(results, task, method, metric);
   return mean ? Value{mean->mean, mean->text(digits)} : Value{};
@@ -146,9 +150,9 @@ void add_overview(Page& page, const Plan& plan, const Results& results) {
   }
   page.heading("All tasks");
   page.text(
-      "Means over the pictures, \u00b1 half of the 95 % interval (bootstrap over pictures); distances "
-      "between "
-      "sets have none. The best of a column is bold, the second underlined. N/A: the method cannot do the "
+      "Means over the pictures, \u00b1 half of the 95 % interval (bootstrap over pictures; of distances "
+      "between sets the jackknife, where there are six pictures or more). The best of a column is bold, the "
+      "second underlined. N/A: the method cannot do the "
       "task; why is said below.");
   page.grouped_table(groups, rows);
 }

@@ -122,6 +122,11 @@ std::optional<double> set_value(const Results& results, const std::string& task,
   return {};
 }
 
+std::optional<double> set_error(const Results& results, const std::string& task, const std::string& method,
+                                const std::string& metric) {
+  return set_value(results, task, method, metric + " standard error");
+}
+
 std::string set_missing(const Results& results, const std::string& metric) {
   std::string why;
   for (const Json& set : results.sets) {
@@ -178,11 +183,17 @@ std::string summary_csv(const Results& results, const Plan& plan) {
       for (const Json& set : results.sets) {
         if (!belongs(set, task.name, method.name)) continue;
         for (const std::string& metric : set_metrics())
-          if (set.contains(metric))
-            text += set[metric].is_number()
-                        ? line({field(task.name), field(method.name), metric,
-                                number(set[metric].get<double>()), "", "", field(set, "pictures"), ""})
-                        : line({field(task.name), field(method.name), metric, "", "", "", "", "unavailable"});
+          if (set.contains(metric) && set[metric].is_number()) {
+            const double value = set[metric].get<double>();
+            const auto error = set_error(results, task.name, method.name, metric);
+            const auto bound = [&](double sign) {
+              return error ? number(value + sign * kOf95Percent * *error) : "";
+            };
+            text += line({field(task.name), field(method.name), metric, number(value), bound(-1), bound(1),
+                          field(set, "pictures"), ""});
+          } else if (set.contains(metric)) {
+            text += line({field(task.name), field(method.name), metric, "", "", "", "", "unavailable"});
+          }
       }
     }
   return text;

@@ -36,6 +36,9 @@ std::optional<Mean> mean_of(const Results& results, const std::string& task, con
 bool has_mean(const Results& results, const std::string& task, const std::string& method,
               const std::string& value);
 // Of a set; none where it is unavailable.
+// A set's standard error, where it has one.
+std::optional<double> set_error(const Results& results, const std::string& task, const std::string& method,
+                                const std::string& metric);
 std::optional<double> set_value(const Results& results, const std::string& task, const std::string& method,
                                 const std::string& metric);
 // Why a set's metric could not be had; empty where it could.

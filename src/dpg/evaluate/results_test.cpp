@@ -56,6 +56,7 @@ Results some_results() {
                    {"method", "dps"},
                    {"pictures", 2},
                    {"FD-googlenet", 22.5},
+                   {"FD-googlenet standard error", 1.0},
                    {"FID", "unavailable: no file"}}};
   return results;
 }
@@ -95,6 +96,7 @@ TEST(Results, CsvHoldsNoClockAndQuotesNames) {
   const std::string summary = summary_csv(results, two_by_two());
   EXPECT_NE(summary.find("sr4,dpg,psnr,29,28,30,2,\n"), std::string::npos) << summary;
   EXPECT_NE(summary.find("sr4,dpg,FD-googlenet,12.5,,,2,\n"), std::string::npos) << summary;
+  EXPECT_NE(summary.find("sr4,dps,FD-googlenet,22.5,20.54,24.46,2,\n"), std::string::npos) << summary;
   EXPECT_NE(summary.find("sr4,dpg,FID,,,,,unavailable\n"), std::string::npos) << summary;
   const Json json = results_json(results, two_by_two());
   EXPECT_EQ(json["format"], "dpg-results-1");
@@ -128,6 +130,7 @@ TEST(Report, HoldsTheTablesAndSaysWhatIsMissing) {
   EXPECT_EQ(count(html, "<b>29.00 \u00b1 1.00</b>"), 2u);  // overview and the task's own table
   EXPECT_EQ(count(html, "<u>27.00 \u00b1 0.00</u>"), 2u);
   EXPECT_EQ(count(html, "<b>12.50</b>"), 2u);
+  EXPECT_EQ(count(html, "<u>22.50 \u00b1 1.96</u>"), 2u);
   EXPECT_EQ(count(html, ">N/A<"), 2u);  // distance and PSNR of dps on jpeg
   EXPECT_EQ(count(html, "cannot: needs a &lt;derivative&gt;"), 1u);
   EXPECT_EQ(count(html, "unavailable: no file"), 1u);

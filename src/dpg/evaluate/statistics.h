@@ -7,6 +7,9 @@
 
 namespace dpg::evaluate {
 
+// A 95 % interval reaches so many standard errors to each side, where it is made of one.
+inline constexpr double kOf95Percent = 1.96;
+
 struct Interval {
   double mean = 0;
   double low = 0, high = 0;  // 95 %

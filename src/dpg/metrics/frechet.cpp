@@ -32,21 +32,44 @@ std::string low_rank_note(std::int64_t fewest, std::int64_t features) {
              " features: finite, but biased upward; compare only with sets of the same size");
 }
 
+double distance_of(const Tensor& a, const Tensor& b) {
+  const Moments of_a = moments_of(a), of_b = moments_of(b);
+  const double apart = (of_a.mean - of_b.mean).square().sum().item<double>();
+  const double shared = torch::linalg_svdvals(of_a.factor.mm(of_b.factor.t())).sum().item<double>();
+  // Equal sets leave only rounding, of either sign.
+  return std::max(0.0, apart + of_a.trace + of_b.trace - 2 * shared);
+}
+
 }  // namespace
 
 FrechetResult frechet_distance(const Tensor& a, const Tensor& b) {
   const torch::NoGradGuard no_gradient;
   const auto [rows_a, rows_b] = metrics::checked_feature_sets("the Frechet distance", a, b);
-  const Moments of_a = moments_of(rows_a), of_b = moments_of(rows_b);
-  const double apart = (of_a.mean - of_b.mean).square().sum().item<double>();
-  const double shared = torch::linalg_svdvals(of_a.factor.mm(of_b.factor.t())).sum().item<double>();
   FrechetResult result;
-  // Equal sets leave only rounding, of either sign.
-  result.distance = std::max(0.0, apart + of_a.trace + of_b.trace - 2 * shared);
+  result.distance = distance_of(rows_a, rows_b);
   const std::int64_t fewest = std::min(a.size(0), b.size(0));
   result.low_rank = fewest <= a.size(1);  // n pictures give a covariance of rank n - 1
   if (result.low_rank) result.note = low_rank_note(fewest, a.size(1));
   return result;
+}
+
+std::vector<double> frechet_leaving_out(const Tensor& a, const Tensor& b) {
+  const torch::NoGradGuard no_gradient;
+  const auto [rows_a, rows_b] = metrics::checked_feature_sets("the Frechet distance", a, b);
+  const std::int64_t pictures = rows_a.size(0);
+  check(pictures == rows_b.size(0) && pictures >= kFewestToLeaveOut,
+        "leaving out pairs takes two sets of as many pictures, at least ", kFewestToLeaveOut, ", not ",
+        pictures, " and ", rows_b.size(0));
+  const std::int64_t parts = pictures <= 40 ? pictures : pictures <= 1000 ? 20 : 10;  // they take time
+  std::vector<double> distances;
+  for (std::int64_t k = 0; k < parts; ++k) {
+    const std::int64_t begin = k * pictures / parts, end = (k + 1) * pictures / parts;
+    const auto rest = [&](const Tensor& rows) {
+      return torch::cat({rows.slice(0, 0, begin), rows.slice(0, end)});
+    };
+    distances.push_back(distance_of(rest(rows_a), rest(rows_b)));
+  }
+  return distances;
 }
 
 }  // namespace dpg

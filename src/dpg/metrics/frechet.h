@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace dpg {
 
@@ -29,6 +30,13 @@ struct FrechetResult {
 // diag(sqrt(l)) V^T from S = V diag(l) V^T where there are more. Singular values are not negative: no NaN,
 // and no small number to be added to a diagonal.
 FrechetResult frechet_distance(const Tensor& a, const Tensor& b);
+
+// The distance without each of at most 40 parts of the pictures, for jackknife_error: row i of one set and
+// row i of the other are left out together, so that pictures and their truths may belong together. Sets of as
+// many pictures, kFewestToLeaveOut or more; the parts are single pictures, 20 runs of neighbours where there
+// are more than 40, 10 where there are more than 1000.
+std::vector<double> frechet_leaving_out(const Tensor& a, const Tensor& b);
+inline constexpr std::int64_t kFewestToLeaveOut = 6;
 
 // The estimate of MMD^2 without bias under the kernel (x . y / D + 1)^3 (Binkowski, Sutherland, Arbel,
 // Gretton: "Demystifying MMD GANs", 2018): what KID is. It may come out negative for sets that are alike.

@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "dpg/core/error.h"
+#include "dpg/core/jackknife.h"
 
 namespace dpg {
 namespace {
@@ -108,6 +110,50 @@ TEST(Frechet, EqualSetsAreAtDistanceZero) {
         << "the order of pictures is of no matter";
     EXPECT_NEAR(frechet_distance(a, a + 2).distance, 4.0 * features, 1e-8 * trace);
   }
+}
+
+// Pictures, their restorations by two methods, and how sure the distances and their difference are: the
+// jackknife of one draw against what many draws show.
+TEST(Frechet, TheJackknifeKnowsTheErrorOfADistanceAndOfADifference) {
+  constexpr std::int64_t kPictures = 24;
+  for (const std::int64_t features : {6, 60}) {
+    std::vector<double> first, difference, said, said_of_difference;
+    for (std::uint64_t draw = 0; draw < 60; ++draw) {
+      const Tensor truth = normals(kPictures, features, 100 + draw);
+      const Tensor one = truth + 0.5 * normals(kPictures, features, 1000 + draw);
+      const Tensor other = one + 0.2 * normals(kPictures, features, 2000 + draw);
+      const double a = frechet_distance(truth, one).distance, b = frechet_distance(truth, other).distance;
+      const auto without_a = frechet_leaving_out(truth, one), without_b = frechet_leaving_out(truth, other);
+      ASSERT_EQ(without_a.size(), static_cast<std::size_t>(kPictures));
+      std::vector<double> apart;
+      for (std::size_t i = 0; i < without_a.size(); ++i) apart.push_back(without_b[i] - without_a[i]);
+      first.push_back(a), difference.push_back(b - a);
+      said.push_back(jackknife_error(without_a)), said_of_difference.push_back(jackknife_error(apart));
+    }
+    const auto mean = [](const std::vector<double>& v) {
+      return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+    };
+    const auto deviation = [&](const std::vector<double>& v) {
+      double squares = 0;
+      for (const double x : v) squares += (x - mean(v)) * (x - mean(v));
+      return std::sqrt(squares / static_cast<double>(v.size() - 1));
+    };
+    for (const auto& [told, seen] :
+         {std::pair{mean(said), deviation(first)}, {mean(said_of_difference), deviation(difference)}}) {
+      EXPECT_GT(told, 0.7 * seen) << features;
+      EXPECT_LT(told, 1.6 * seen) << features;
+    }
+  }
+}
+
+TEST(Frechet, LeavesOutSinglePicturesOrRuns) {
+  const Tensor a = normals(100, 4, 30), b = a + 0.3 * normals(100, 4, 31);
+  const auto parts = frechet_leaving_out(a, b);
+  ASSERT_EQ(parts.size(), 20u);
+  EXPECT_EQ(parts[0], frechet_distance(a.slice(0, 5), b.slice(0, 5)).distance);
+  EXPECT_EQ(parts[19], frechet_distance(a.slice(0, 0, 95), b.slice(0, 0, 95)).distance);
+  EXPECT_THROW(frechet_leaving_out(a, b.slice(0, 1)), Error);
+  EXPECT_THROW(frechet_leaving_out(a.slice(0, 0, 5), b.slice(0, 0, 5)), Error);
 }
 
 TEST(Frechet, DoesNotDependOnWhereTheOriginIsOrTheAxesPoint) {

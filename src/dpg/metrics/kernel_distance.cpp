@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "dpg/core/jackknife.h"
 #include "dpg/core/rng.h"
 #include "dpg/metrics/feature_sets.h"
 #include "dpg/metrics/frechet.h"
@@ -25,10 +26,11 @@ struct Estimate {
   double variance_a, variance_b;  // of `value`, over the choice of the first and of the second set's pictures
 };
 
-// The jackknife's variance from the estimates that leave out one picture each.
+// From the estimates that leave out one picture each.
 double jackknife_variance(const Tensor& leaving_one_out) {
-  const auto n = static_cast<double>(leaving_one_out.size(0));
-  return (n - 1) / n * (leaving_one_out - leaving_one_out.mean()).square().sum().item<double>();
+  const Tensor values = leaving_one_out.contiguous();
+  const double error = jackknife_error({values.data_ptr<double>(), static_cast<std::size_t>(values.numel())});
+  return error * error;
 }
 
 // What the estimate becomes without each picture of the set x, up to terms that do not change: `within` and

@@ -5,9 +5,22 @@
 #include <cmath>
 
 #include "dpg/core/error.h"
+#include "dpg/core/jackknife.h"
 #include "dpg/metrics/frechet.h"
 
 namespace dpg {
+namespace {
+
+SetDistance frechet_with_error(const std::string& name, const Tensor& a, const Tensor& b) {
+  const FrechetResult frechet = frechet_distance(a, b);
+  SetDistance result{name, frechet.distance, {}, frechet.note, {}};
+  if (a.size(0) != b.size(0) || a.size(0) < kFewestToLeaveOut) return result;
+  result.leaving_out = frechet_leaving_out(a, b);
+  result.standard_error = jackknife_error(result.leaving_out);
+  return result;
+}
+
+}  // namespace
 
 SetMetrics::SetMetrics(const std::vector<std::filesystem::path>& folders, torch::Device device) {
   for (const std::string& name : FeatureNetwork::names()) {
@@ -35,17 +48,18 @@ std::vector<SetDistance> SetMetrics::distances(const Features& a, const Features
     const Entry& entry = entries_[i];
     if (!entry.network) {
       for (const std::string& name : {entry.frechet, entry.kernel})
-        distances.push_back({name, {}, {}, entry.missing});
+        distances.push_back({name, {}, {}, entry.missing, {}});
       continue;
     }
     const Tensor rows_a = torch::cat(a[i]), rows_b = torch::cat(b[i]);
-    const FrechetResult frechet = frechet_distance(rows_a, rows_b);
-    distances.push_back({entry.frechet, frechet.distance, {}, frechet.note});
+    distances.push_back(frechet_with_error(entry.frechet, rows_a, rows_b));
     const KernelDistance kernel = kernel_distance(rows_a, rows_b);
     const bool known = std::isfinite(kernel.standard_error);
-    distances.push_back({entry.kernel, kernel.value,
+    distances.push_back({entry.kernel,
+                         kernel.value,
                          known ? std::optional(kernel.standard_error) : std::nullopt,
-                         known ? "" : "too few pictures for a standard error"});
+                         known ? "" : "too few pictures for a standard error",
+                         {}});
   }
   return distances;
 }

@@ -18,6 +18,9 @@ struct SetDistance {
   std::optional<double> value;  // none: unavailable, and `note` says why: "its weights (...) are not in ..."
   std::optional<double> standard_error;
   std::string note;  // what to know about the value; may be empty
+  // The value without each of some parts of the pictures, so that two sets can be compared part by part; may
+  // be empty.
+  std::vector<double> leaving_out;
 };
 
 class SetMetrics {
