@@ -94,7 +94,7 @@ Json try_settings(const Options& o, const NetworkPrior& prior, const std::vector
   double psnr = 0, ssim = 0, lpips = 0, ratio = 0, seconds = 0;
   int calls = 0;
   std::size_t done = 0;
-  bool has_lpips = true;
+  bool has_lpips = true, has_floor = true;  // without noise there is no floor
   for (const auto& batch : batches_of(problems, o.plan.batch)) {
     const auto restored = restore_batch(o.plan, prior, batch);
     if (Interrupt::asked()) return {};
@@ -102,6 +102,7 @@ Json try_settings(const Options& o, const NetworkPrior& prior, const std::vector
       const Scores scores = judge.scores(picture.samples.slice(0, 0, 1), pictures[done++].truth);
       psnr += scores.psnr, ssim += scores.ssim, lpips += scores.lpips.value_or(0);
       has_lpips = has_lpips && scores.lpips.has_value();
+      has_floor = has_floor && picture.noise_floor > 0;
       ratio += picture.residuals[0] / picture.noise_floor, seconds += picture.seconds;
       calls = picture.cost.network_calls;
     }
@@ -110,9 +111,17 @@ Json try_settings(const Options& o, const NetworkPrior& prior, const std::vector
   return {{"psnr", psnr / n},
           {"ssim", ssim / n},
           {"lpips_squeeze", has_lpips ? Json(lpips / n) : Json("unavailable")},
-          {"residual_over_floor", ratio / n},
+          {"residual_over_floor", has_floor ? Json(ratio / n) : Json(nullptr)},
           {"seconds", seconds / n},
           {"network_calls", calls}};
+}
+
+// A number as printf writes it, or "-" where there is none.
+std::string or_dash(const char* format, const Json& value) {
+  if (!value.is_number()) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, format, value.get<double>());
+  return text;
 }
 
 void tune(Options o) {
@@ -143,11 +152,9 @@ void tune(Options o) {
     }
     Json result = try_settings(o, *prior, pictures, judge);
     if (Interrupt::asked()) break;
-    const double lpips =
-        result["lpips_squeeze"].is_number() ? result["lpips_squeeze"].get<double>() : std::nan("");
-    std::printf("%-48s %8.2f %8.4f %8.4f %9.3f %9.2f\n", label.c_str(), result["psnr"].get<double>(),
-                result["ssim"].get<double>(), lpips, result["residual_over_floor"].get<double>(),
-                result["seconds"].get<double>());
+    std::printf("%-48s %8.2f %8.4f %8s %9s %9.2f\n", label.c_str(), result["psnr"].get<double>(),
+                result["ssim"].get<double>(), or_dash("%.4f", result["lpips_squeeze"]).c_str(),
+                or_dash("%.3f", result["residual_over_floor"]).c_str(), result["seconds"].get<double>());
     std::fflush(stdout);
     result["settings"] = settings_for(o.plan, pictures[0].problem.shape);
     results.push_back(result);
