@@ -103,7 +103,7 @@ Json bench_kernels(const CardLimits& limits, bool quiet) {
           gpu_norm_forward({x, {}, {}}, constants, torch::kBFloat16, statistics);
         }));
     add(kNormReverse, side, channels, batch, microseconds([&] {
-          gpu_norm_backward({x, {}, {}}, constants, statistics, dy, out);
+          gpu_norm_backward({x, {}, {}}, constants, statistics, dy, {out, {}, {}});
         }));
     add(kSum, side, channels, batch, microseconds([&] { gpu_add(out, x, Resample::none, constants.gamma); }));
   }

@@ -169,7 +169,7 @@ struct NormProblem {
   Size size;
   std::int64_t groups, first;  // first: channels of the first part
   bool silu;
-  std::vector<float> x, gamma, beta, scale, shift, added, dy, add;  // empty: not given
+  std::vector<float> x, gamma, beta, scale, shift, added, dy, add, other;  // empty: not given
   bool added_for_each_image = false;
 
   double parameter(const std::vector<float>& v, std::int64_t n, std::int64_t c) const {
@@ -177,17 +177,25 @@ struct NormProblem {
   }
 };
 
+// Its tensors as they are stored.
+template <class T, class Y>
+struct NormTensors {
+  Stored<T> x, add, other;
+  Stored<Y> dy;
+  explicit NormTensors(const NormProblem& q) : x(q.x), add(q.add), other(q.other), dy(q.dy) {}
+};
+
 struct NormResult {
   Doubles y, dx;
 };
 
-// The formula at the top of norm.h, and its derivative, in double precision. x, dy and add as stored.
+// The formula at the top of norm.h, and its derivative, in double precision.
 template <class T, class Y>
-NormResult plain_norm(const NormProblem& q, const Stored<T>& x, const Stored<Y>& dy, const Stored<T>& add) {
+NormResult plain_norm(const NormProblem& q, const NormTensors<T, Y>& in) {
   const Picture &p = q.p, r = p.resized(q.size);
   const auto count = static_cast<std::size_t>(p.count());
   Doubles y(count), cotangent(static_cast<std::size_t>(r.count())), dx(count);
-  for (std::size_t i = 0; i < cotangent.size(); ++i) cotangent[i] = dy[static_cast<std::int64_t>(i)];
+  for (std::size_t i = 0; i < cotangent.size(); ++i) cotangent[i] = in.dy[static_cast<std::int64_t>(i)];
   const Doubles back = resized_back(cotangent, p, q.size);
   const std::int64_t width = p.channels / q.groups, pixels = p.height * p.width;
   const double members = static_cast<double>(width * pixels);
@@ -199,7 +207,7 @@ NormResult plain_norm(const NormProblem& q, const Stored<T>& x, const Stored<Y>&
             visit(static_cast<std::size_t>((n * pixels + i) * p.channels + c), c);
       };
       const auto value = [&](std::size_t i, std::int64_t c) {
-        return x[static_cast<std::int64_t>(i)] + q.parameter(q.added, q.added_for_each_image ? n : 0, c);
+        return in.x[static_cast<std::int64_t>(i)] + q.parameter(q.added, q.added_for_each_image ? n : 0, c);
       };
       double mean = 0, variance = 0;
       each([&](std::size_t i, std::int64_t c) { mean += value(i, c) / members; });
@@ -225,10 +233,12 @@ NormResult plain_norm(const NormProblem& q, const Stored<T>& x, const Stored<Y>&
     }
   if (!q.add.empty()) {
     Doubles wide(cotangent.size());
-    for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = add[static_cast<std::int64_t>(i)];
+    for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = in.add[static_cast<std::int64_t>(i)];
     const Doubles straight = resized_back(wide, p, q.size);
     for (std::size_t i = 0; i < count; ++i) dx[i] += straight[i];
   }
+  if (!q.other.empty())
+    for (std::size_t i = 0; i < count; ++i) dx[i] += in.other[static_cast<std::int64_t>(i)];
   return {resized(y, p, q.size), dx};
 }
 
@@ -276,7 +286,7 @@ struct NormCall {
 };
 
 template <class T, class Y>
-NormCall<T, Y> emulate(const NormProblem& q, const Stored<T>& x, const Stored<Y>& dy, const Stored<T>& add) {
+NormCall<T, Y> emulate(const NormProblem& q, const NormTensors<T, Y>& given) {
   const Picture &p = q.p, r = p.resized(q.size);
   const NormPass pass{{p.images, p.height * p.width, p.channels, q.groups, 1e-5f, q.silu}, p.width, q.size};
   const auto or_null = [](const std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
@@ -292,15 +302,16 @@ NormCall<T, Y> emulate(const NormProblem& q, const Stored<T>& x, const Stored<Y>
   const NormWorkspace workspace{sums.data(), arrived.data()};
   Parts<T> in(p.channels, q.first, p.count()), out(p.channels, q.first, p.count()),
       extra(p.channels, q.first, r.count());
-  in.cut(x);
-  if (!q.add.empty()) extra.cut(add);
+  in.cut(given.x);
+  if (!q.add.empty()) extra.cut(given.add);
   NormCall<T, Y> call{Stored<Y>(r.count()), Stored<T>(0),
                       std::vector<float>(static_cast<std::size_t>(2 * p.images * q.groups))};
   norm_forward<T, Y>(pass, parameters, in.template pointers<const T>(), call.y.values.data(),
                      call.statistics.data(), workspace, nullptr);
   norm_backward<T, Y>(pass, parameters, in.template pointers<const T>(), call.statistics.data(),
-                      dy.values.data(),
-                      q.add.empty() ? Joined<const T>{} : extra.template pointers<const T>(),
+                      given.dy.values.data(),
+                      {q.add.empty() ? Joined<const T>{} : extra.template pointers<const T>(),
+                       q.other.empty() ? nullptr : given.other.values.data()},
                       out.template pointers<T>(), workspace, nullptr);
   for (const unsigned left : arrived) EXPECT_EQ(left, 0u);  // the next call counts from zero
   call.dx = out.joined();
@@ -329,6 +340,7 @@ NormProblem any_problem(Dice& dice) {
   }
   q.dy = dice.normals(p.resized(q.size).count());
   if (dice.often(2)) q.add = dice.normals(p.resized(q.size).count());
+  if (!second && dice.often(2)) q.other = dice.normals(p.count());
   return q;
 }
 
@@ -336,11 +348,11 @@ template <class T, class Y>
 void compare_norm(const NormProblem& q, double bound_y, double bound_dx) {
   SCOPED_TRACE(testing::Message() << q.p.images << "x" << q.p.height << "x" << q.p.width << "x"
                                   << q.p.channels << ", first " << q.first << ", size "
-                                  << static_cast<int>(q.size) << (q.add.empty() ? "" : ", adds"));
-  const Stored<T> x(q.x), add(q.add);
-  const Stored<Y> dy(q.dy);
-  const NormResult expected = plain_norm(q, x, dy, add);
-  const NormCall<T, Y> once = emulate(q, x, dy, add), again = emulate(q, x, dy, add);
+                                  << static_cast<int>(q.size) << (q.add.empty() ? "" : ", adds straight")
+                                  << (q.other.empty() ? "" : ", adds other"));
+  const NormTensors<T, Y> in(q);
+  const NormResult expected = plain_norm(q, in);
+  const NormCall<T, Y> once = emulate(q, in), again = emulate(q, in);
   EXPECT_LT(relative_error(once.y, expected.y), bound_y);
   EXPECT_LT(relative_error(once.dx, expected.dx), bound_dx);
   // In another order of threads and blocks: the same bits.

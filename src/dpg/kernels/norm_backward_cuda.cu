@@ -83,10 +83,33 @@ __global__ void __launch_bounds__(kThreads)
              [&](int group, float2 total) { means[image * s.groups + group] = means_of(s, total); });
 }
 
+// What is added to the gradient, one pixel after the other.
+template <class T, Size kSize>
+struct Extra {
+  bool adds_straight, adds_other;
+  int width;
+  Column<const T> straight, other;
+
+  __device__ Extra(const Layout& s, const NormAdded<T>& added, int image, int channel)
+      : adds_straight(added.straight.first != nullptr),
+        adds_other(added.other != nullptr),
+        width(s.width),
+        straight(added.straight, image, results_of(s, kSize), s.channels, channel),
+        other({added.other, s.channels, nullptr}, image, s.pixels, s.channels, channel) {}
+  __device__ void at(int pixel, float (&e)[kVector]) const {
+    if (adds_straight) load_back<kSize>(straight, pixel, width, e);
+    if (!adds_other) return;
+    float o[kVector];
+    load(other(pixel), o);
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) e[j] += o[j];
+  }
+};
+
 template <class T, class Y, Size kSize>
 __global__ void __launch_bounds__(kThreads)
     backward_apply(Layout s, NormParameters p, Joined<const T> x, const float2* statistics, const Y* dy,
-                   const float2* means, Joined<const T> add, Joined<T> dx) {
+                   const float2* means, NormAdded<T> added, Joined<T> dx) {
   const int image = static_cast<int>(blockIdx.y), channel = static_cast<int>(threadIdx.x) * kVector;
   const auto of_group = [&](int g) { return statistics[image * s.groups + g]; };
   const Slopes k = slopes_of(s, channels_of(s, p, image, channel, of_group), channel,
@@ -94,14 +117,13 @@ __global__ void __launch_bounds__(kThreads)
   const Column<const T> column(x, image, s.pixels, s.channels, channel);
   const Column<const Y> from({dy, s.channels, nullptr}, image, results_of(s, kSize), s.channels, channel);
   const Column<T> to(dx, image, s.pixels, s.channels, channel);
-  const Column<const T> extra(add, image, results_of(s, kSize), s.channels, channel);
-  const bool adds = add.first != nullptr;
+  const Extra<T, kSize> extra(s, added, image, channel);
   const int step = static_cast<int>(blockDim.y * gridDim.x);
   for (int pixel = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); pixel < s.pixels; pixel += step) {
     float v[kVector], g[kVector], e[kVector] = {};
     load(column(pixel), v);
     load_back<kSize>(from, pixel, s.width, g);
-    if (adds) load_back<kSize>(extra, pixel, s.width, e);
+    extra.at(pixel, e);
     gradient(s, k, v, g, e);
     store(to(pixel), v);
   }
@@ -111,7 +133,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T, class Y>
 __global__ void __launch_bounds__(kSlabThreads)
     backward_slab(Layout s, NormParameters p, Joined<const T> x, const float2* statistics, const Y* dy,
-                  Joined<const T> add, Joined<T> dx) {
+                  NormAdded<T> added, Joined<T> dx) {
   extern __shared__ float2 shared[];
   __shared__ float2 means[32 * kVector];
   const int image = static_cast<int>(blockIdx.y);
@@ -150,13 +172,12 @@ __global__ void __launch_bounds__(kSlabThreads)
   __syncthreads();
   const Slopes r = slopes_of(s, constants(), channel, [&](int group) { return means[group - first_group]; });
   const Column<T> to(dx, image, s.pixels, s.channels, channel);
-  const Column<const T> extra(add, image, s.pixels, s.channels, channel);
-  const bool adds = add.first != nullptr;
+  const Extra<T, Size::same> extra(s, added, image, channel);
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
     if (row + i * rows < s.pixels) {
       float e[kVector] = {};
-      if (adds) load(extra(row + i * rows), e);
+      extra.at(row + i * rows, e);
       held[i].unpack(v);
       held_gradient[i].unpack(g);
       gradient(s, r, v, g, e);
@@ -166,7 +187,7 @@ __global__ void __launch_bounds__(kSlabThreads)
 
 template <class T, class Y, Size kSize>
 void run_slices(const NormPass& pass, const NormParameters& p, const Joined<const T>& x,
-                const float2* statistics, const Y* dy, const Joined<const T>& add, const Joined<T>& dx,
+                const float2* statistics, const Y* dy, const NormAdded<T>& added, const Joined<T>& dx,
                 const NormWorkspace& workspace, CUstream_st* stream) {
   const NormShape& s = pass.shape;
   const dim3 grid = sum_grid(s), threads = slice_threads(s);
@@ -175,16 +196,17 @@ void run_slices(const NormPass& pass, const NormParameters& p, const Joined<cons
   backward_sums<T, Y, kSize><<<grid, threads, shared_bytes(s, threads), stream>>>(
       Layout(pass), p, x, statistics, dy, sums, workspace.arrived, means);
   backward_apply<T, Y, kSize><<<slice_grid(s, s.pixels, 4, kApplyBlocks), threads, 0, stream>>>(
-      Layout(pass), p, x, statistics, dy, means, add, dx);
+      Layout(pass), p, x, statistics, dy, means, added, dx);
 }
 
 }  // namespace
 
 template <class T, class Y>
 void norm_backward(const NormPass& pass, const NormParameters& p, const Joined<const T>& x,
-                   const float* statistics, const Y* dy, const Joined<const T>& add, const Joined<T>& dx,
+                   const float* statistics, const Y* dy, const NormAdded<T>& added, const Joined<T>& dx,
                    const NormWorkspace& workspace, CUstream_st* stream) {
   check_pass(pass, x.first_channels, x.second != nullptr);
+  check(!added.other || !x.second, "the GPU's norm: what others add is for an input of one part");
   const NormShape& s = pass.shape;
   const auto* moments_of = reinterpret_cast<const float2*>(statistics);
   const std::int64_t slab = pass.size == Size::same ? slab_channels(s) : 0;
@@ -192,19 +214,19 @@ void norm_backward(const NormPass& pass, const NormParameters& p, const Joined<c
     const dim3 grid(static_cast<unsigned>(s.channels / slab), static_cast<unsigned>(s.images), 1);
     const dim3 threads = slab_threads(slab);
     backward_slab<T, Y>
-        <<<grid, threads, shared_bytes(s, threads), stream>>>(Layout(pass), p, x, moments_of, dy, add, dx);
+        <<<grid, threads, shared_bytes(s, threads), stream>>>(Layout(pass), p, x, moments_of, dy, added, dx);
   } else {
     const auto run = pass.size == Size::same   ? run_slices<T, Y, Size::same>
                      : pass.size == Size::half ? run_slices<T, Y, Size::half>
                                                : run_slices<T, Y, Size::twice>;
-    run(pass, p, x, moments_of, dy, add, dx, workspace, stream);
+    run(pass, p, x, moments_of, dy, added, dx, workspace, stream);
   }
   check_launch("the norm's reverse pass");
 }
 
 #define DPG_NORM(T, Y)                                                                                      \
   template void norm_backward(const NormPass&, const NormParameters&, const Joined<const T>&, const float*, \
-                              const Y*, const Joined<const T>&, const Joined<T>&, const NormWorkspace&,     \
+                              const Y*, const NormAdded<T>&, const Joined<T>&, const NormWorkspace&,        \
                               CUstream_st*);
 DPG_NORM(float, float)
 DPG_NORM(Bf16, Bf16)

@@ -61,11 +61,17 @@ template <class T, class Y>
 void norm_forward(const NormPass& pass, const NormParameters& parameters, const Joined<const T>& x, Y* y,
                   float* statistics, const NormWorkspace& workspace, CUstream_st* stream);
 
-// dx = (dy/dx)^T dy + add, in the parts x has. dy and add have the size of the result: add is what reaches x
-// along a straight connection that was resized alike. add.first null: nothing is added.
+// What else reaches x in the reverse pass.
+template <class T>
+struct NormAdded {
+  Joined<const T> straight;  // along a connection that was resized as the result: of its size; null for none
+  const T* other = nullptr;  // from others that took x, which then has one part: of its size; null for none
+};
+
+// dx = (dy/dx)^T dy + what is added, in the parts x has. dy has the size of the result.
 template <class T, class Y>
 void norm_backward(const NormPass& pass, const NormParameters& parameters, const Joined<const T>& x,
-                   const float* statistics, const Y* dy, const Joined<const T>& add, const Joined<T>& dx,
+                   const float* statistics, const Y* dy, const NormAdded<T>& added, const Joined<T>& dx,
                    const NormWorkspace& workspace, CUstream_st* stream);
 
 // out += other resized + bias. out: [images][height * width of it][channels]; `width` and `size` are of

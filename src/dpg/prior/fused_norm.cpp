@@ -46,29 +46,31 @@ Tensor forward_anywhere(const Tensor& x, const NormConstants& c, Tensor& statist
   return norm_forward(x, c, statistics);
 }
 
-Tensor backward_anywhere(const Tensor& x, const NormConstants& c, const Tensor& statistics,
-                         const Tensor& dy) {
+Tensor backward_anywhere(const Tensor& x, const NormConstants& c, const Tensor& statistics, const Tensor& dy,
+                         const Tensor& add) {
 #ifdef DPG_CUDA
-  if (x.is_cuda()) return gpu_norm_backward({x, {}, {}}, c, statistics, dy).first;
+  if (x.is_cuda()) return gpu_norm_backward({x, {}, {}}, c, statistics, dy, {add, {}, {}}).first;
 #endif
-  return norm_backward(x, c, statistics, dy.clone(kChannelsLast), {}, x.size(1)).first;
+  return norm_backward(x, c, statistics, dy.clone(kChannelsLast), add, x.size(1)).first;
 }
 
 class FusedNorm : public torch::autograd::Function<FusedNorm> {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const NormConstants& c) {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                                                const NormConstants& c) {
     Tensor statistics;
     Tensor y = forward_anywhere(x, c, statistics);
     context->save_for_backward({x, statistics, c.gamma, c.beta, c.scale, c.shift});
     context->saved_data["silu"] = c.silu;
-    return y;
+    context->set_materialize_grads(false);  // nothing, where nobody else took x
+    return {y, x.detach()};
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const NormConstants c{saved[2], saved[3], saved[4], saved[5], context->saved_data["silu"].toBool()};
-    return {backward_anywhere(saved[0], c, saved[1], gradients[0]), Tensor()};
+    return {backward_anywhere(saved[0], c, saved[1], gradients[0], gradients[1]), Tensor()};
   }
 };
 
@@ -115,7 +117,12 @@ std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& co
 }
 
 Tensor fused_norm(const Tensor& x, const NormConstants& constants) {
-  return FusedNorm::apply(x.contiguous(kChannelsLast), constants);
+  return fused_norm_and_input(x, constants).first;
+}
+
+std::pair<Tensor, Tensor> fused_norm_and_input(const Tensor& x, const NormConstants& constants) {
+  const auto both = FusedNorm::apply(x.contiguous(kChannelsLast), constants);
+  return {both[0], both[1]};
 }
 
 }  // namespace dpg

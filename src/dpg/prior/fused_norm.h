@@ -32,5 +32,8 @@ std::pair<Tensor, Tensor> norm_backward(const Tensor& x, const NormConstants& co
 
 // Differentiable with respect to x.
 Tensor fused_norm(const Tensor& x, const NormConstants& constants);
+// And x beside it, for others: the gradient that comes back from them is added in the pass that the norm's
+// makes anyway, where autograd would make one of its own.
+std::pair<Tensor, Tensor> fused_norm_and_input(const Tensor& x, const NormConstants& constants);
 
 }  // namespace dpg

@@ -59,8 +59,8 @@ Tensor convolve_backward(const Tensor& gradient, const Tensor& weight) {
 
 class FusedResidual : public torch::autograd::Function<FusedResidual> {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
-                        const torch::optional<Tensor>& encoder, const Constants& c) {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                                                const torch::optional<Tensor>& encoder, const Constants& c) {
     const Tensor in = encoder ? torch::cat({x, *encoder}, 1) : x;
     Tensor in_statistics, out_statistics;
     const Tensor h = [&] {
@@ -79,7 +79,8 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
                                 c.skip_weight});
     context->saved_data["how"] = static_cast<std::int64_t>(c.how);
     context->saved_data["first_channels"] = x.size(1);
-    return out;
+    context->set_materialize_grads(false);  // nothing, where nobody else took x
+    return {out, x.detach()};
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -97,8 +98,8 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
         norm_backward(h, out_norm, out_statistics, convolve_backward(g, out_weight), {}, h.size(1)).first;
     const Tensor along_body = how == Resample::up ? UpsampledConvolution::backward(dh, in_weight)
                                                   : resample_backward(convolve_backward(dh, in_weight), how);
-    const Tensor along_skip =
-        resample_backward(skip_weight.defined() ? convolve_backward(g, skip_weight) : g, how);
+    Tensor along_skip = resample_backward(skip_weight.defined() ? convolve_backward(g, skip_weight) : g, how);
+    if (gradients[1].defined()) along_skip = along_skip + gradients[1];
     auto [dx, d_encoder] = norm_backward(in, in_norm, in_statistics, along_body, along_skip, first_channels);
     return {dx, d_encoder, Tensor()};
   }
@@ -106,12 +107,13 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
 
 }  // namespace
 
-Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
-                      const Tensor& embedding) {
+std::pair<Tensor, Tensor> fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
+                                         const Tensor& embedding) {
   const auto second =
       encoder.defined() ? torch::optional<Tensor>(encoder.contiguous(kChannelsLast)) : torch::nullopt;
-  return FusedResidual::apply(x.contiguous(kChannelsLast), second,
-                              constants_of(block, embedding, x.scalar_type()));
+  const auto both = FusedResidual::apply(x.contiguous(kChannelsLast), second,
+                                         constants_of(block, embedding, x.scalar_type()));
+  return {both[0], both[1]};
 }
 
 }  // namespace dpg

@@ -7,9 +7,9 @@
 
 namespace dpg {
 
-// block(cat(x, encoder)); encoder may be undefined; embedding: the block's own, [N, C or 2C]. Differentiable
-// with respect to x and encoder.
-Tensor fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
-                      const Tensor& embedding);
+// block(cat(x, encoder)), and x for others (ResidualBlock::passing_on); encoder may be undefined; embedding:
+// the block's own, [N, C or 2C]. Differentiable with respect to x and encoder.
+std::pair<Tensor, Tensor> fused_residual(const ResidualBlock& block, const Tensor& x, const Tensor& encoder,
+                                         const Tensor& embedding);
 
 }  // namespace dpg

@@ -126,21 +126,23 @@ Tensor gpu_norm_forward(const GpuNormInput& input, const NormConstants& constant
 
 std::pair<Tensor, Tensor> gpu_norm_backward(const GpuNormInput& input, const NormConstants& constants,
                                             const Tensor& statistics, const Tensor& gradient,
-                                            const Tensor& add_first, const Tensor& add_second) {
+                                            const GpuNormAdded& added) {
   const c10::cuda::CUDAGuard guard(input.first.device());
   const GpuNormInput x{rows(input.first), rows(input.second), input.added, input.how};
   const cuda::NormPass pass = pass_of(x, constants.silu);
-  const Tensor dy = rows(gradient), first = rows(add_first), second = rows(add_second);
+  const Tensor dy = rows(gradient), first = rows(added.first), second = rows(added.second),
+               other = rows(added.other);
   std::pair<Tensor, Tensor> dx{torch::empty_like(x.first),
                                x.second.defined() ? torch::empty_like(x.second) : Tensor()};
   const Workspace workspace(pass, x.first);
   with_elements(x.first.scalar_type(), dy.scalar_type(), [&](auto element, auto result) {
     using T = decltype(element);
     using Y = decltype(result);
-    cuda::norm_backward<T, Y>(pass, parameters(constants, x.added), joined<const T>(x.first, x.second),
-                              statistics.data_ptr<float>(), static_cast<const Y*>(dy.data_ptr()),
-                              joined<const T>(first, second), joined<T>(dx.first, dx.second),
-                              workspace.pointers, workspace.stream);
+    cuda::norm_backward<T, Y>(
+        pass, parameters(constants, x.added), joined<const T>(x.first, x.second),
+        statistics.data_ptr<float>(), static_cast<const Y*>(dy.data_ptr()),
+        {joined<const T>(first, second), other.defined() ? static_cast<const T*>(other.data_ptr()) : nullptr},
+        joined<T>(dx.first, dx.second), workspace.pointers, workspace.stream);
   });
   return dx;
 }

@@ -22,10 +22,16 @@ struct GpuNormInput {
 Tensor gpu_norm_forward(const GpuNormInput& x, const NormConstants& constants, torch::ScalarType type,
                         Tensor& statistics);
 
-// The gradient of each part, plus resample's transpose of add_first and add_second where defined.
+// What else reaches x in the reverse pass; any of these may be undefined.
+struct GpuNormAdded {
+  Tensor first, second;  // along a connection that was resized as the result: of its size
+  Tensor other;          // from others that took x, which then has one part: of its size
+};
+
+// The gradient of each part, with what is added.
 std::pair<Tensor, Tensor> gpu_norm_backward(const GpuNormInput& x, const NormConstants& constants,
                                             const Tensor& statistics, const Tensor& dy,
-                                            const Tensor& add_first = {}, const Tensor& add_second = {});
+                                            const GpuNormAdded& added = {});
 
 // out += resample(other) + bias. bias: [C] float, or undefined.
 void gpu_add(const Tensor& out, const Tensor& other, Resample how, const Tensor& bias);

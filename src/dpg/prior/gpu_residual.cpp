@@ -58,8 +58,8 @@ Constants constants_of(const ResidualBlock& block, const GpuResidualWeights& wei
 
 class GpuResidual : public torch::autograd::Function<GpuResidual> {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
-                        const torch::optional<Tensor>& encoder, const Constants& c) {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                                                const torch::optional<Tensor>& encoder, const Constants& c) {
     const Tensor second = encoder ? *encoder : Tensor();
     check(!second.defined() || (c.weights.skip.defined() && c.how == Resample::none),
           "a residual block that joins two activations has a skip convolution and keeps its size");
@@ -83,7 +83,8 @@ class GpuResidual : public torch::autograd::Function<GpuResidual> {
                                 c.out_norm.gamma, c.out_norm.beta, c.out_norm.scale, c.out_norm.shift,
                                 c.added, c.weights.in_flipped, c.weights.out_flipped, c.weights.skip});
     context->saved_data["how"] = static_cast<std::int64_t>(c.how);
-    return out;
+    context->set_materialize_grads(false);  // nothing, where nobody else took x
+    return {out, x.detach()};
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -108,7 +109,7 @@ class GpuResidual : public torch::autograd::Function<GpuResidual> {
         along_skip_second = as_images(rows.mm(skip.narrow(1, x.size(1), second.size(1))), g);
     }
     auto [dx, d_second] = gpu_norm_backward({x, second, {}, how}, in_norm, in_statistics, along_body,
-                                            along_skip, along_skip_second);
+                                            {along_skip, along_skip_second, gradients[1]});
     return {dx, d_second, Tensor()};
   }
 };
@@ -126,11 +127,13 @@ GpuResidualWeights::GpuResidualWeights(const ResidualBlock& block)
   skip_bias = out_bias.to(skip.scalar_type());
 }
 
-Tensor gpu_residual(const ResidualBlock& block, const GpuResidualWeights& weights, const Tensor& x,
-                    const Tensor& encoder, const Tensor& embedding) {
+std::pair<Tensor, Tensor> gpu_residual(const ResidualBlock& block, const GpuResidualWeights& weights,
+                                       const Tensor& x, const Tensor& encoder, const Tensor& embedding) {
   const auto second =
       encoder.defined() ? torch::optional<Tensor>(encoder.contiguous(kChannelsLast)) : torch::nullopt;
-  return GpuResidual::apply(x.contiguous(kChannelsLast), second, constants_of(block, weights, embedding));
+  const auto both =
+      GpuResidual::apply(x.contiguous(kChannelsLast), second, constants_of(block, weights, embedding));
+  return {both[0], both[1]};
 }
 
 }  // namespace dpg

@@ -17,8 +17,9 @@ struct GpuResidualWeights {
   explicit GpuResidualWeights(const ResidualBlock& block);
 };
 
-// block(cat(x, encoder)); encoder may be undefined. Differentiable with respect to x and encoder.
-Tensor gpu_residual(const ResidualBlock& block, const GpuResidualWeights& weights, const Tensor& x,
-                    const Tensor& encoder, const Tensor& embedding);
+// block(cat(x, encoder)), and x for others (ResidualBlock::passing_on); encoder may be undefined.
+// Differentiable with respect to x and encoder.
+std::pair<Tensor, Tensor> gpu_residual(const ResidualBlock& block, const GpuResidualWeights& weights,
+                                       const Tensor& x, const Tensor& encoder, const Tensor& embedding);
 
 }  // namespace dpg

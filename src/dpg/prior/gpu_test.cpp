@@ -73,7 +73,9 @@ TEST_F(Gpu, NormEqualsPlainTorch) {
     const auto like_result = [&](std::int64_t channels) { return resample(image(channels), how); };
     const Tensor add_first = adding ? like_result(first) : Tensor(),
                  add_second = adding && second ? like_result(second) : Tensor();
-    const auto [dx, dx_second] = gpu_norm_backward(x, constants, statistics, dy, add_first, add_second);
+    const Tensor other = !second && pick(0, 1) ? image(first) : Tensor();
+    const auto [dx, dx_second] =
+        gpu_norm_backward(x, constants, statistics, dy, {add_first, add_second, other});
 
     Tensor joined = (second ? torch::cat({x.first, x.second}, 1) : x.first).to(torch::kDouble);
     if (added) joined = joined + x.added.to(torch::kDouble).view({x.added.dim() == 2 ? n : 1, c, 1, 1});
@@ -84,6 +86,7 @@ TEST_F(Gpu, NormEqualsPlainTorch) {
       const Tensor both = second ? torch::cat({add_first, add_second}, 1) : add_first;
       gradient = gradient + resample_backward(both.to(torch::kDouble), how);
     }
+    if (other.defined()) gradient = gradient + other.to(torch::kDouble);
     const Tensor actual = second ? torch::cat({dx, dx_second}, 1) : dx;
     const std::string which = "round " + std::to_string(round) + ": " + std::to_string(c) + " channels, " +
                               std::to_string(height * width) + " pixels" + (half ? ", bf16" : "");

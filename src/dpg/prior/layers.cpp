@@ -63,6 +63,11 @@ Tensor Normalisation::operator()(const Tensor& x, bool silu, const Tensor& scale
   return reference(x, silu, scale, shift);
 }
 
+std::pair<Tensor, Tensor> Normalisation::passing_on(const Tensor& x) const {
+  if (fused_norm_available(x)) return fused_norm_and_input(x, {gamma, beta, {}, {}, /*silu=*/false});
+  return {reference(x, /*silu=*/false), x};
+}
+
 Tensor Normalisation::reference(const Tensor& x, bool silu, const Tensor& scale, const Tensor& shift) const {
   Tensor h = torch::group_norm(x.to(torch::kFloat), kNormGroups, gamma, beta, kNormEps);
   if (scale.defined()) h = h * (1 + scale).unsqueeze(-1).unsqueeze(-1) + shift.unsqueeze(-1).unsqueeze(-1);
@@ -126,6 +131,11 @@ Tensor ResidualBlock::embedding_of(const Tensor& embeddings) const {
 }
 
 Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& embeddings, const Tensor& encoder) const {
+  return passing_on(x, embeddings, encoder).first;
+}
+
+std::pair<Tensor, Tensor> ResidualBlock::passing_on(const Tensor& x, const Tensor& embeddings,
+                                                    const Tensor& encoder) const {
 #ifdef DPG_CUDA
   const std::int64_t channels = in_norm.gamma.size(0);
   const bool joins =
@@ -135,7 +145,7 @@ Tensor ResidualBlock::operator()(const Tensor& x, const Tensor& embeddings, cons
 #endif
   if (x.is_cpu() && fused_norm_available(x))
     return fused_residual(*this, x, encoder, embedding_of(embeddings));
-  return reference(x, embeddings, encoder);
+  return {reference(x, embeddings, encoder), x};
 }
 
 Tensor ResidualBlock::reference(const Tensor& x, const Tensor& embeddings, const Tensor& encoder) const {
@@ -167,7 +177,8 @@ Tensor AttentionBlock::operator()(const Tensor& x) const {
   const auto head_width = c / heads_;
   // Channels last makes [N, pixels, C] a view.
   const auto as_rows = [&](const Tensor& t) { return t.permute({0, 2, 3, 1}).reshape({n, pixels, c}); };
-  const Tensor qkv = torch::linear(as_rows(norm_(x, /*silu=*/false)), qkv_weight_, qkv_bias_);
+  const auto [normed, straight] = norm_.passing_on(x);
+  const Tensor qkv = torch::linear(as_rows(normed), qkv_weight_, qkv_bias_);
   // The 3C channels are (q, k, v) per head in the old order, heads per q, k, v in the new one: [3][N, heads,
   // pixels, w].
   const auto parts = (new_order_ ? qkv.view({n, pixels, 3, heads_, head_width}).permute({2, 0, 3, 1, 4})
@@ -175,7 +186,7 @@ Tensor AttentionBlock::operator()(const Tensor& x) const {
                          .unbind();
   const Tensor mixed = attend(parts[0], parts[1], parts[2]).transpose(1, 2).reshape({n, pixels, c});
   const Tensor out = torch::linear(mixed, projection_weight_, projection_bias_);
-  return x + out.view({n, height, width, c}).permute({0, 3, 1, 2});
+  return straight + out.view({n, height, width, c}).permute({0, 3, 1, 2});
 }
 
 }  // namespace dpg

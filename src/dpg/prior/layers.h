@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "dpg/prior/upsampled_convolution.h"
 
@@ -39,6 +40,8 @@ struct Normalisation {
   Normalisation(const WeightSource& weights, const std::string& name);
   // scale, shift: [N, C] float, both or neither.
   Tensor operator()(const Tensor& x, bool silu, const Tensor& scale = {}, const Tensor& shift = {}) const;
+  // Without these, and x beside it for others (fused_norm_and_input).
+  std::pair<Tensor, Tensor> passing_on(const Tensor& x) const;
 
   // The same by plain torch operations: the reference for tests, and the path for devices without a fused
   // kernel.
@@ -71,6 +74,10 @@ struct ResidualBlock {
   // `encoder`, when defined, is concatenated to x. embeddings: silu_of_embedding, or those of all blocks (see
   // embedding_offset). By fused_residual.h on the CPU, by gpu_residual.h on the GPU.
   Tensor operator()(const Tensor& x, const Tensor& embeddings, const Tensor& encoder = {}) const;
+  // And x beside it, for others that take it too: the gradient that comes back from them is added in a pass
+  // that the block makes anyway, where autograd would make one of its own.
+  std::pair<Tensor, Tensor> passing_on(const Tensor& x, const Tensor& embeddings,
+                                       const Tensor& encoder = {}) const;
   // Plain torch operations under autograd.
   Tensor reference(const Tensor& x, const Tensor& embeddings, const Tensor& encoder = {}) const;
   // Gives the block's embedding layer away, to be made with others at `offset`.

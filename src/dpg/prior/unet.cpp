@@ -108,19 +108,25 @@ struct UNet::Builder {
     return [made = block(name, out_channels, how)](const Tensor& x, const Tensor& e) { return made(x, e); };
   }
 
+  PassingLayer passing(const std::string& name, int out_channels, Resample how = Resample::none) {
+    return [made = block(name, out_channels, how)](const Tensor& x, const Tensor& e) {
+      return made.passing_on(x, e);
+    };
+  }
+
   Layer attention(const std::string& name, bool decoder) {
     AttentionBlock block(weights, name, config.heads(channels, decoder), config.use_new_attention_order,
                          type);
     return [block](const Tensor& x, const Tensor&) { return block(x); };
   }
 
-  Layer downsample(const std::string& name) {
+  PassingLayer downsample(const std::string& name) {
     factor *= 2;
-    if (config.resblock_updown) return residual(name, channels, Resample::down);
+    if (config.resblock_updown) return passing(name, channels, Resample::down);
     if (!config.conv_resample)
-      return [](const Tensor& x, const Tensor&) { return resample(x, Resample::down); };
+      return [](const Tensor& x, const Tensor&) { return std::pair(resample(x, Resample::down), x); };
     Convolution op(weights, name + ".op", type, /*stride=*/2);
-    return [op](const Tensor& x, const Tensor&) { return op(x); };
+    return [op](const Tensor& x, const Tensor&) { return std::pair(op(x), x); };
   }
 
   Layer upsample(const std::string& name) {
@@ -132,30 +138,29 @@ struct UNet::Builder {
     return [conv](const Tensor& x, const Tensor&) { return conv(resample(x, Resample::up)); };
   }
 
-  std::vector<Stage> encoder() {
-    std::vector<Stage> stages;
+  std::vector<EncoderStage> encoder() {
+    std::vector<EncoderStage> stages;
     channels = config.level_channels(0);
     skip_channels.push_back(channels);
     const auto name = [&] { return str("input_blocks.", stages.size() + 1, "."); };
     for (int level = 0; level < config.levels(); ++level) {
       for (int i = 0; i < config.num_res_blocks; ++i) {
-        Stage stage{residual(name() + "0", config.level_channels(level))};
-        if (config.has_attention(factor)) stage.push_back(attention(name() + "1", /*decoder=*/false));
+        EncoderStage stage{passing(name() + "0", config.level_channels(level)), {}};
+        if (config.has_attention(factor)) stage.rest.push_back(attention(name() + "1", /*decoder=*/false));
         stages.push_back(std::move(stage));
         skip_channels.push_back(channels);
       }
       if (level + 1 == config.levels()) break;
-      stages.push_back({downsample(name() + "0")});
+      stages.push_back({downsample(name() + "0"), {}});
       skip_channels.push_back(channels);
     }
     return stages;
   }
 
-  Stage middle() {
-    Stage stage;
-    stage.push_back(residual("middle_block.0", channels));
-    stage.push_back(attention("middle_block.1", /*decoder=*/false));
-    stage.push_back(residual("middle_block.2", channels));
+  EncoderStage middle() {
+    EncoderStage stage{passing("middle_block.0", channels), {}};
+    stage.rest.push_back(attention("middle_block.1", /*decoder=*/false));
+    stage.rest.push_back(residual("middle_block.2", channels));
     return stage;
   }
 
@@ -189,7 +194,7 @@ UNet::UNet(const UNetConfig& config, const WeightSource& weights, Precision prec
       last_norm_(weights, "out.0") {
   Builder builder{config_, weights, scalar_type(precision), 0, 1, {}, device.is_cuda(), {}, {}};
   encoder_ = builder.encoder();
-  middle_ = builder.middle();
+  encoder_.push_back(builder.middle());
   decoder_ = builder.decoder();
 #ifdef DPG_CUDA
   if (device.is_cuda() && precision == Precision::bf16) {
@@ -210,9 +215,11 @@ Tensor UNet::forward(const Tensor& x, const Tensor& t, const Tensor& labels) con
   };
   std::vector<Tensor> skips;
   Tensor h = first(x);
-  skips.push_back(h);
-  for (const Stage& stage : encoder_) skips.push_back(h = through(stage, h));
-  h = through(middle_, h);
+  for (const EncoderStage& stage : encoder_) {
+    const auto [output, input] = stage.first(h, embedding);
+    skips.push_back(input);
+    h = through(stage.rest, output);
+  }
   for (const DecoderStage& stage : decoder_) {
     h = through(stage.rest, stage.first(h, embedding, skips.back()));
     skips.pop_back();

@@ -57,7 +57,13 @@ class UNet {
 
  private:
   using Layer = std::function<Tensor(const Tensor& x, const Tensor& embeddings)>;
+  // A layer's output, and its input for the decoder (ResidualBlock::passing_on).
+  using PassingLayer = std::function<std::pair<Tensor, Tensor>(const Tensor& x, const Tensor& embeddings)>;
   using Stage = std::vector<Layer>;
+  struct EncoderStage {
+    PassingLayer first;
+    Stage rest;
+  };
   struct DecoderStage {
     ResidualBlock first;  // takes the running activation and the encoder's
     Stage rest;
@@ -81,8 +87,7 @@ class UNet {
   // In their places on the GPU in bf16; null elsewhere.
   std::shared_ptr<const GpuFirst> gpu_first_;
   std::shared_ptr<const GpuLast> gpu_last_;
-  std::vector<Stage> encoder_;  // after the first convolution
-  Stage middle_;
+  std::vector<EncoderStage> encoder_;  // after the first convolution; the last is the network's middle
   std::vector<DecoderStage> decoder_;
 };
 
