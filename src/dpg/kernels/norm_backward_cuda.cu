@@ -60,13 +60,18 @@ __device__ int results_of(const Layout& s, Size size) {
 }
 
 template <class T, class Y, Size kSize>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 3)
     backward_sums(Layout s, NormParameters p, Joined<const T> x, const float2* statistics, const Y* dy,
                   float2* sums, unsigned* arrived, float2* means) {
   extern __shared__ float2 shared[];
   const int image = static_cast<int>(blockIdx.y), channel = static_cast<int>(threadIdx.x) * kVector;
-  const auto of_group = [&](int g) { return statistics[image * s.groups + g]; };
-  const Channels k = channels_of(s, p, image, channel, of_group);
+  // Fetched again behind the loop, which needs two fifths of them: registers decide how many blocks share a
+  // processor, and with it how much is on its way from memory.
+  const auto constants = [&] {
+    asm volatile("" ::: "memory");
+    return channels_of(s, p, image, channel, [&](int g) { return statistics[image * s.groups + g]; });
+  };
+  const Channels k = constants();
   float sum[kVector] = {}, product[kVector] = {};
   const Column<const T> column(x, image, s.pixels, s.channels, channel);
   const Column<const Y> from({dy, s.channels, nullptr}, image, results_of(s, kSize), s.channels, channel);
@@ -78,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
     load_back<kSize>(from, pixel, s.width, g);
     add_products(s, k, v, g, sum, product);
   }
-  finish_products(k, sum, product);
+  finish_products(constants(), sum, product);
   sum_slices(s, sum, product, shared, sums, arrived,
              [&](int group, float2 total) { means[image * s.groups + group] = means_of(s, total); });
 }

@@ -11,7 +11,7 @@
 #define __device__
 #define __host__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 #define threadIdx (::dpg::emulated::place().thread)
 #define blockIdx (::dpg::emulated::place().block)
