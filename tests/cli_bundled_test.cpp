@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "dpg/image/image.h"
@@ -178,6 +179,18 @@ TEST(Compare, TwoEvaluations) {
   EXPECT_NE(outcome.out.find("better"), std::string::npos) << outcome.out;
   expect_refused(run_dpg({"compare", a, b}), 1, {"sr4, dps", "sr4, dpg", "--methods"});
   expect_refused(run_dpg({"compare", a, kPrior}), 1, {kPrior, "dpg-results-1"});
+}
+
+TEST(Operators, NamesTheMethodsThatCan) {
+  const Outcome outcome = run_dpg({"operators", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::map<std::string, std::string> methods;
+  for (const auto& info : nlohmann::json::parse(outcome.out))
+    methods[info.at("name").get<std::string>()] = info.at("methods").get<std::string>();
+  EXPECT_EQ(methods["phase"], "dpg, dps, lgd-mc, enkg, red-diff, daps");
+  EXPECT_EQ(methods["jpeg"], "dpg, enkg, pigdm; with gradient=straight also dps, lgd-mc, red-diff, daps");
+  EXPECT_NE(methods["sr"].find("pigdm"), std::string::npos);
+  EXPECT_NE(methods["motion"].find("; when circular also ddrm, ddnm+"), std::string::npos);
 }
 
 TEST(Help, NamesTheCommands) {

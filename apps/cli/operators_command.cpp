@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "command.h"
 #include "dpg/core/error.h"
@@ -11,6 +13,7 @@
 #include "dpg/image/transform.h"
 #include "dpg/measure/catalog.h"
 #include "dpg/measure/noise.h"
+#include "dpg/measure/spec.h"
 #include "dpg/measure/view.h"
 #include "dpg/solve/catalog.h"
 #include "dpg/tensor/convert.h"
@@ -18,24 +21,26 @@
 namespace dpg::cli {
 namespace {
 
-// The methods that need exactly this kind of an operator, or with `or_less` no more than that.
-std::string methods_needing(const std::string& kind, bool or_less) {
-  static const std::vector<std::string> kinds = {"black box", "differentiable", "linear", "spectral"};
-  const auto rank = [&](const std::string& name) {
-    return std::find(kinds.begin(), kinds.end(), name) - kinds.begin();
-  };
-  std::string names;
-  for (const MethodInfo& method : method_catalog())
-    if (method.needs == kind || (or_less && rank(method.needs) < rank(kind)))
-      names += (names.empty() ? "" : ", ") + method.name;
-  return names;
-}
-
-// The methods that can restore from an operator; its kind as the catalogue of operators says it.
+// The methods that can restore from an operator; its kind as the catalogue of operators says it: "linear;
+// spectral when circular".
 std::string methods_for(const std::string& kind) {
-  const std::string names = methods_needing(kind.substr(0, kind.find(';')), true);
-  const bool sometimes = kind.find("spectral when circular") != std::string::npos;
-  return sometimes ? names + "; when circular also " + methods_needing("spectral", false) : names;
+  std::set<std::string> named;
+  const auto more = [&](const std::string& of_kind) {
+    std::vector<std::string> names;
+    for (const MethodInfo& method : method_catalog())
+      if (takes(method, of_kind) && named.insert(method.name).second) names.push_back(method.name);
+    return join(names, ", ");
+  };
+  std::string text, part;
+  for (std::istringstream parts(kind); std::getline(parts >> std::ws, part, ';');) {
+    const std::size_t condition = std::min(part.find(" when "), part.find(" with "));
+    const std::string names = more(part.substr(0, condition));
+    if (condition == std::string::npos)
+      text += (text.empty() ? "" : ", ") + names;
+    else
+      text += ";" + part.substr(condition) + " also " + names;
+  }
+  return text;
 }
 
 void print_table() {

@@ -42,6 +42,22 @@ std::span<const MethodInfo> method_catalog() {
   return infos;
 }
 
+bool takes(const MethodInfo& method, const std::string& kind) {
+  static const std::vector<std::string> ranks = {"black box", "differentiable", "linear", "spectral"};
+  const auto rank = [](const std::string& name) {
+    return std::find(ranks.begin(), ranks.end(), name) - ranks.begin();
+  };
+  const bool ranked = std::find(ranks.begin(), ranks.end(), kind) != ranks.end();
+  const std::string separator = ", or ";
+  for (std::size_t from = 0; from < method.needs.size();) {
+    const std::size_t to = std::min(method.needs.find(separator, from), method.needs.size());
+    const std::string need = method.needs.substr(from, to - from);
+    if (need == kind || (ranked && rank(need) <= rank(kind))) return true;
+    from = to + separator.size();
+  }
+  return false;
+}
+
 Json default_settings(const std::string& method) {
   return entry(method).complete(Json::object());
 }

@@ -13,9 +13,13 @@ namespace dpg {
 
 struct MethodInfo {
   std::string name, summary, paper;
-  std::string needs;  // of the operator: "black box", "differentiable", "linear", "spectral", ...
+  // Of the operator: "black box", "differentiable", "linear" or "spectral", each more than the last; or
+  // several that will do, as "linear, or encode and decode" (a picture in, one of the same size out).
+  std::string needs;
 };
 std::span<const MethodInfo> method_catalog();
+// Whether an operator of this kind (kind_name, or "encode and decode") gives the method what it needs.
+bool takes(const MethodInfo& method, const std::string& kind);
 
 // A method's settings with their defaults, as an object.
 nlohmann::ordered_json default_settings(const std::string& method);
