@@ -75,14 +75,26 @@ __global__ void __launch_bounds__(kThreads, 3)
   float sum[kVector] = {}, product[kVector] = {};
   const Column<const T> column(x, image, s.pixels, s.channels, channel);
   const Column<const Y> from({dy, s.channels, nullptr}, image, results_of(s, kSize), s.channels, channel);
-  const int step = static_cast<int>(blockDim.y * gridDim.x);
-#pragma unroll 2
-  for (int pixel = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); pixel < s.pixels; pixel += step) {
-    float v[kVector], g[kVector];
-    load(column(pixel), v);
-    load_back<kSize>(from, pixel, s.width, g);
-    add_products(s, k, v, g, sum, product);
-  }
+  struct Held {
+    Packed<T> x;
+    Packed<Y> dy;  // where the size stays; elsewhere it is put together when it is used
+  };
+  walk<2, Held>(
+      static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y), static_cast<int>(blockDim.y * gridDim.x),
+      s.pixels,
+      [&](Held& held, int pixel) {
+        held.x.load(column(pixel));
+        if constexpr (kSize == Size::same) held.dy.load(from(pixel));
+      },
+      [&](const Held& held, int pixel) {
+        float v[kVector], g[kVector];
+        held.x.unpack(v);
+        if constexpr (kSize == Size::same)
+          held.dy.unpack(g);
+        else
+          load_back<kSize>(from, pixel, s.width, g);
+        add_products(s, k, v, g, sum, product);
+      });
   finish_products(constants(), sum, product);
   sum_slices(s, sum, product, shared, sums, arrived,
              [&](int group, float2 total) { means[image * s.groups + group] = means_of(s, total); });

@@ -155,6 +155,21 @@ __device__ void load_back(const Column<const T>& column, int pixel, int width, f
   }
 }
 
+// use(held, pixel) for pixels first, first + step, ..., after load(held, pixel): kAhead of them are fetched
+// before the first is used, so that memory is not waited for one by one.
+template <int kAhead, class Held, class Load, class Use>
+__device__ void walk(int first, int step, int pixels, Load load_pixel, Use use) {
+  for (int pixel = first; pixel < pixels; pixel += kAhead * step) {
+    Held held[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i)
+      if (pixel + i * step < pixels) load_pixel(held[i], pixel + i * step);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i)
+      if (pixel + i * step < pixels) use(held[i], pixel + i * step);
+  }
+}
+
 // For one channel: z = slope * x + intercept, xhat = rstd * x + start, gain = dz / dxhat.
 struct Channels {
   float slope[kVector], intercept[kVector], rstd[kVector], start[kVector], gain[kVector];

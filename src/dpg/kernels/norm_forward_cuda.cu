@@ -55,13 +55,14 @@ __global__ void __launch_bounds__(kThreads)
   float sum[kVector] = {}, squares[kVector] = {}, offset[kVector];
   offsets(s, p, x, image, channel, offset);
   const Column<const T> column(x, image, s.pixels, s.channels, channel);
-  const int step = static_cast<int>(blockDim.y * gridDim.x);
-#pragma unroll 4
-  for (int pixel = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); pixel < s.pixels; pixel += step) {
-    float v[kVector];
-    load(column(pixel), v);
-    add_moments(v, offset, sum, squares);
-  }
+  walk<4, Packed<T>>(
+      static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y), static_cast<int>(blockDim.y * gridDim.x),
+      s.pixels, [&](Packed<T>& held, int pixel) { held.load(column(pixel)); },
+      [&](const Packed<T>& held, int) {
+        float v[kVector];
+        held.unpack(v);
+        add_moments(v, offset, sum, squares);
+      });
   sum_slices(s, sum, squares, shared, sums, arrived, [&](int group, float2 total) {
     statistics[image * s.groups + group] = moments(s, total, centre(s, p, x, image, group));
   });
@@ -76,15 +77,23 @@ __global__ void __launch_bounds__(kThreads)
   const int results = kSize == Size::half ? s.pixels / 4 : kSize == Size::twice ? 4 * s.pixels : s.pixels;
   const Column<const T> from(x, image, s.pixels, s.channels, channel);
   const Column<Y> to({y, s.channels, nullptr}, image, results, s.channels, channel);
+  const int first = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y);
   const int step = static_cast<int>(blockDim.y * gridDim.x), count = kSize == Size::half ? results : s.pixels;
+  if constexpr (kSize == Size::same) {
+    walk<2, Packed<T>>(
+        first, step, count, [&](Packed<T>& held, int pixel) { held.load(from(pixel)); },
+        [&](const Packed<T>& held, int pixel) {
+          float v[kVector];
+          held.unpack(v);
+          normalise(s, k, v);
+          store(to(pixel), v);
+        });
+    return;
+  }
 #pragma unroll 2
-  for (int i = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); i < count; i += step) {
+  for (int i = first; i < count; i += step) {
     float v[kVector];
-    if constexpr (kSize == Size::same) {
-      load(from(i), v);
-      normalise(s, k, v);
-      store(to(i), v);
-    } else if constexpr (kSize == Size::twice) {
+    if constexpr (kSize == Size::twice) {
       load(from(i), v);
       normalise(s, k, v);
       const int row = i / s.width, corner = 4 * row * s.width + 2 * (i - row * s.width);
