@@ -318,17 +318,12 @@ NormCall<T, Y> emulate(const NormProblem& q, const NormTensors<T, Y>& given) {
   return call;
 }
 
-NormProblem any_problem(Dice& dice) {
+// Any numbers, of these shapes; first: channels of the first part.
+NormProblem problem_of(Dice& dice, const Picture& p, std::int64_t first, Size size) {
   NormProblem q;
-  const bool large = dice.pick(0, 2) == 0;  // too large to be held in registers
-  q.groups = 32;
-  q.first = 32 * dice.pick(1, large ? 3 : 6);
-  const std::int64_t second = dice.often(3) ? 0 : 32 * dice.pick(1, 3);
-  q.p = {dice.pick(1, 3), 2 * dice.pick(1, large ? 24 : 9), 2 * dice.pick(1, large ? 24 : 9),
-         q.first + second};
-  q.size = second ? Size::same : any_size(dice);
+  q.p = p, q.size = size;
+  q.groups = 32, q.first = first;
   q.silu = dice.often(4);
-  const Picture& p = q.p;
   q.x = dice.normals(p.count(), 3);
   q.gamma = dice.normals(p.channels, 1);
   q.beta = dice.normals(p.channels);
@@ -340,8 +335,17 @@ NormProblem any_problem(Dice& dice) {
   }
   q.dy = dice.normals(p.resized(q.size).count());
   if (dice.often(2)) q.add = dice.normals(p.resized(q.size).count());
-  if (!second && dice.often(2)) q.other = dice.normals(p.count());
+  if (first == p.channels && dice.often(2)) q.other = dice.normals(p.count());
   return q;
+}
+
+NormProblem any_problem(Dice& dice) {
+  const bool large = dice.pick(0, 2) == 0;  // too large to be held in registers
+  const std::int64_t first = 32 * dice.pick(1, large ? 3 : 6),
+                     second = dice.often(3) ? 0 : 32 * dice.pick(1, 3);
+  const auto side = [&] { return 2 * dice.pick(1, large ? 24 : 9); };
+  const Picture p{dice.pick(1, 3), side(), side(), first + second};
+  return problem_of(dice, p, first, second ? Size::same : any_size(dice));
 }
 
 template <class T, class Y>
@@ -377,6 +381,22 @@ TEST(EmulatedKernels, NormEqualsThePlainOne) {
         break;
     }
   }
+}
+
+// What random shapes seldom are: the most channels, as few pixels as there can be, many pictures, one group
+// of 24 channels for two parts, sides that are odd when halved.
+TEST(EmulatedKernels, NormAtItsLimits) {
+  Dice dice(9);
+  compare_norm<Bf16, Bf16>(problem_of(dice, {1, 4, 4, 2048}, 2048, Size::same), 4e-3, 5e-3);
+  compare_norm<Bf16, Bf16>(problem_of(dice, {1, 34, 34, 2048}, 1024, Size::same), 4e-3, 5e-3);
+  compare_norm<Bf16, Bf16>(problem_of(dice, {1, 2, 4, 512}, 512, Size::same), 4e-3, 5e-3);
+  compare_norm<float, float>(problem_of(dice, {9, 2, 2, 64}, 64, Size::half), 3e-6, 1e-5);
+  compare_norm<Bf16, Bf16>(problem_of(dice, {9, 34, 34, 64}, 64, Size::same), 4e-3, 5e-3);
+  compare_norm<Bf16, Bf16>(problem_of(dice, {2, 36, 34, 768}, 512, Size::same), 4e-3, 5e-3);
+  compare_norm<Bf16, Bf16>(problem_of(dice, {1, 66, 34, 96}, 96, Size::half), 4e-3, 5e-3);
+  compare_norm<Bf16, Bf16>(problem_of(dice, {1, 33, 35, 96}, 96, Size::twice), 4e-3, 5e-3);
+  const NormProblem too_wide = problem_of(dice, {1, 2, 2, 2112}, 2112, Size::same);
+  EXPECT_ANY_THROW((emulate(too_wide, NormTensors<float, float>(too_wide))));
 }
 
 // ---- The sum that ends a residual block.

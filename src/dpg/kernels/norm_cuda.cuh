@@ -340,11 +340,16 @@ inline dim3 slab_threads(std::int64_t slab) {
   return {vectors, kSlabThreads / vectors, 1};
 }
 
+inline void check_channels(std::int64_t channels) {
+  check(channels > 0 && channels % kVector == 0 && channels <= kMaxNormChannels,
+        "the GPU's norm takes channels in multiples of ", kVector, " up to ", kMaxNormChannels, ", not ",
+        channels);
+}
+
 inline void check_pass(const NormPass& pass, std::int64_t first_channels, bool has_second) {
   const NormShape& s = pass.shape;
-  check(s.channels % kVector == 0 && first_channels % kVector == 0 && s.channels <= kMaxNormChannels,
-        "the GPU's norm takes channels in multiples of ", kVector, " up to ", kMaxNormChannels, ", not ",
-        s.channels);
+  check_channels(s.channels);
+  check_channels(first_channels);
   check(s.channels % s.groups == 0, s.channels, " channels do not divide into ", s.groups, " groups");
   check(has_second == (first_channels < s.channels), "the GPU's norm: the parts do not make up ", s.channels,
         " channels");

@@ -166,6 +166,7 @@ void run_apply(const NormPass& pass, const NormParameters& p, const Joined<const
 }  // namespace
 
 std::int64_t norm_workspace_floats(const NormShape& s) {
+  check_channels(s.channels);
   return 2 * s.images * s.groups * (sum_grid(s).x + 1);  // sums of slices, then the means of the reverse pass
 }
 
