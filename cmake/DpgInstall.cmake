@@ -15,7 +15,8 @@ install(PROGRAMS examples/forward.py DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/dp
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 install(TARGETS ${libraries} dpg_all EXPORT dpgTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY src/dpg DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY src/dpg DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+  PATTERN "emulated*" EXCLUDE PATTERN "test_*" EXCLUDE)  # for tests
 install(EXPORT dpgTargets NAMESPACE dpg:: DESTINATION ${package_dir})
 
 configure_package_config_file(cmake/dpgConfig.cmake.in ${PROJECT_BINARY_DIR}/dpgConfig.cmake

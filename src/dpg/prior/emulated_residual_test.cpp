@@ -7,7 +7,7 @@
 #include "dpg/prior/gpu_ends.h"
 #include "dpg/prior/gpu_norm.h"
 #include "dpg/prior/gpu_residual.h"
-#include "dpg/prior/random_block.h"
+#include "dpg/prior/test_block.h"
 
 namespace dpg {
 namespace {

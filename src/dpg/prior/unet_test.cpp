@@ -10,7 +10,7 @@
 
 #include "dpg/core/error.h"
 #include "dpg/prior/fused_norm.h"
-#include "dpg/prior/random_block.h"
+#include "dpg/prior/test_block.h"
 #include "dpg/tensor/convert.h"
 
 namespace dpg {
