@@ -99,7 +99,11 @@ class FusedResidual : public torch::autograd::Function<FusedResidual> {
     const Tensor along_body = how == Resample::up ? UpsampledConvolution::backward(dh, in_weight)
                                                   : resample_backward(convolve_backward(dh, in_weight), how);
     Tensor along_skip = resample_backward(skip_weight.defined() ? convolve_backward(g, skip_weight) : g, how);
-    if (gradients[1].defined()) along_skip = along_skip + gradients[1];
+    if (gradients[1].defined()) {
+      const bool ours =
+          skip_weight.defined() || how != Resample::none;  // otherwise it is g, which others hold
+      along_skip = ours ? along_skip.add_(gradients[1]) : along_skip + gradients[1];
+    }
     auto [dx, d_encoder] = norm_backward(in, in_norm, in_statistics, along_body, along_skip, first_channels);
     return {dx, d_encoder, Tensor()};
   }
