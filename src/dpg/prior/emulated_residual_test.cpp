@@ -19,28 +19,13 @@ double relative_error(const Tensor& a, const Tensor& b) {
 
 // Every kind of block that the GPU's path takes, alone and where others take x too.
 TEST(EmulatedGpu, ResidualBlocksEqualPlainTorch) {
-  for (const Resample how : {Resample::none, Resample::down, Resample::up})
-    for (const bool scale_shift : {true, false})
-      for (const bool joined : {true, false})
-        for (const bool skip : {true, false})
-          for (const bool others : {true, false}) {
-            if (joined && (how != Resample::none || !skip || others)) continue;  // never so in a network
-            torch::manual_seed(4);
-            const ResidualBlock block = random_block(how, scale_shift, joined, skip);
-            const GpuResidualWeights weights(block);
-            const Tensor e = torch::randn({2, kEmbedding}), a = torch::randn({2, kBlockInput, 6, 8}),
-                         b = joined ? torch::randn({2, kEncoderInput, 6, 8}) : Tensor();
-            const auto gpu = value_and_gradients(a, b, others, [&](const Tensor& x, const Tensor& second) {
-              return gpu_residual(block, weights, x, second, block.embedding(e));
-            });
-            const auto plain = value_and_gradients(a, b, others, [&](const Tensor& x, const Tensor& second) {
-              return std::pair(block.reference(x, e, second), x);
-            });
-            for (std::size_t i = 0; i < plain.size(); ++i)
-              EXPECT_LT(relative_error(gpu[i], plain[i]), 1e-5)
-                  << "part " << i << " how " << static_cast<int>(how) << scale_shift << joined << skip
-                  << others;
-          }
+  for (const BlockKind& kind : block_kinds()) {
+    if (kind.joined && (kind.how != Resample::none || !kind.skip)) continue;  // never so in a network
+    expect_plain_block(
+        kind, [](const ResidualBlock& block, const Tensor& x, const Tensor& e, const Tensor& encoder) {
+          return gpu_residual(block, GpuResidualWeights(block), x, encoder, block.embedding(e));
+        });
+  }
 }
 
 WeightSource weights_of(std::int64_t out, std::int64_t in) {

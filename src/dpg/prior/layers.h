@@ -75,7 +75,8 @@ struct ResidualBlock {
   // embedding_offset). By fused_residual.h on the CPU, by gpu_residual.h on the GPU.
   Tensor operator()(const Tensor& x, const Tensor& embeddings, const Tensor& encoder = {}) const;
   // And x beside it, for others that take it too: the gradient that comes back from them is added in a pass
-  // that the block makes anyway, where autograd would make one of its own.
+  // that the block makes anyway, where autograd would make one of its own. Not with an `encoder`: there
+  // nobody else takes x.
   std::pair<Tensor, Tensor> passing_on(const Tensor& x, const Tensor& embeddings,
                                        const Tensor& encoder = {}) const;
   // Plain torch operations under autograd.
