@@ -85,6 +85,20 @@ TEST(Phase, IsTheAmplitudeOfTheUnitarySpectrum) {
               1e-4);
 }
 
+TEST(Phase, EqualsTheFullTransformForAnySides) {
+  for (const auto& [rows, columns] : {std::pair{16, 24}, {15, 21}, {16, 9}, {7, 12}, {1, 8}, {5, 1}}) {
+    const auto a = make_operator("phase", {{2, rows, columns}, 0, {0}});
+    const Tensor x = torch::rand({3, 2, rows, columns}) * 2 - 1;
+    const auto shape = a->output_shape();
+    const std::int64_t down = (shape[1] - rows) / 2, right = (shape[2] - columns) / 2;
+    const Tensor padded = torch::constant_pad_nd(x, {right, right, down, down});
+    const Tensor expected =
+        torch::roll(torch::fft::fft2(padded).abs(), {shape[1] / 2, shape[2] / 2}, {-2, -1}) /
+        std::sqrt(static_cast<double>(shape[1] * shape[2]));
+    EXPECT_LT(relative_difference(a->apply(x), expected), 1e-5) << rows << "x" << columns;
+  }
+}
+
 TEST(Hdr, ClipsSymmetrically) {
   const auto a = make_operator("hdr:2", {{1, 1, 4}, 0, {0}});
   const Tensor x = torch::tensor({-0.8f, -0.25f, 0.4f, 0.51f}).view({1, 1, 1, 4});

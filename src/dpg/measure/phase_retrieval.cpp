@@ -10,6 +10,15 @@
 namespace dpg {
 namespace {
 
+// The amplitudes at columns 0 to columns / 2, which are all that a real picture has, made whole with the
+// lowest frequency in the middle: |F(-k)| = |F(k)|.
+Tensor whole_spectrum(const Tensor& half, std::int64_t columns) {
+  const std::int64_t rows = half.size(-2), middle = columns / 2;
+  const Tensor right = torch::roll(half, {rows / 2}, {-2});
+  const Tensor left = torch::roll(right.slice(-1, 1, middle + 1).flip({-2, -1}), {1 - rows % 2}, {-2});
+  return torch::cat({left, right.slice(-1, 0, columns - middle)}, -1);
+}
+
 class PhaseRetrieval : public DifferentiableOperator {
  public:
   PhaseRetrieval(const ImageShape& shape, const PhaseRetrievalOptions& options)
@@ -20,11 +29,10 @@ class PhaseRetrieval : public DifferentiableOperator {
 
   Tensor apply(const Tensor& x) const override {
     check_input(x);
-    const Tensor padded = torch::constant_pad_nd(x, {pad_columns_, pad_columns_, pad_rows_, pad_rows_});
-    const std::int64_t rows = padded.size(-2), columns = padded.size(-1);
-    const Tensor amplitude =
-        torch::abs(torch::fft::fft2(padded)) / std::sqrt(static_cast<double>(rows * columns));
-    return torch::roll(amplitude, {rows / 2, columns / 2}, {-2, -1});
+    // Zeros may all follow the picture: a shift changes no amplitude, and the transform pads by itself.
+    const std::int64_t rows = shape_.height + 2 * pad_rows_, columns = shape_.width + 2 * pad_columns_;
+    return whole_spectrum(torch::fft::rfft2(x, torch::IntArrayRef{rows, columns}, {-2, -1}, "ortho").abs(),
+                          columns);
   }
   ImageShape input_shape() const override { return shape_; }
   std::vector<std::int64_t> output_shape() const override {
