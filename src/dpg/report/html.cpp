@@ -49,7 +49,7 @@ figcaption{color:var(--soft);font-size:.9rem;overflow-wrap:anywhere}
 .sheet th,.sheet td{border:0;padding:.15rem}
 .sheet figure{max-width:none}
 .sheet img{display:block;border-radius:3px}
-.sheet thead th{font-weight:normal;color:var(--soft);font-size:.9rem}
+.sheet thead th{width:1px;font-weight:normal;color:var(--soft);font-size:.9rem} /* names wrap, pictures decide */
 )";
 
 std::string element(const char* tag, const std::string& text) {
