@@ -19,11 +19,6 @@ Tensor as_images(const Tensor& per_image) {
   return per_image.view({-1, 1, 1, 1});
 }
 
-// [N] repeated for k samples of each image, as [k * N] rows.
-Tensor as_rows(const Tensor& per_image, std::int64_t k) {
-  return per_image.repeat({k});
-}
-
 // Samples whose values fit into about this many numbers are handled at once: enough to fill a GPU, little
 // enough for a processor's memory not to matter.
 std::int64_t samples_at_once(const Tensor& mu) {
@@ -103,12 +98,25 @@ class RewardSums {
   Tensor log_sum_, log_squares_;      // [N]
 };
 
-// loss(y, A(mu) + change) - loss(y, A(mu)) of each row, [rows]. Taken value by value, before anything is
-// added up: the difference is small beside the losses, and floats would lose most of it.
+// [k * N, ...] as [k, N, ...]: what belongs to the images then stands for all k samples of each.
+Tensor by_sample(const Tensor& rows, std::int64_t images) {
+  return rows.unflatten(0, torch::IntArrayRef{-1, images});
+}
+
+// [N] against [k, N, ...].
+Tensor over_samples(const Tensor& per_image, const Tensor& samples) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(samples.dim()), 1);
+  shape[1] = -1;
+  return per_image.view(shape);
+}
+
+// loss(y, A(mu) + change) - loss(y, A(mu)) of each sample of each image, [k, N]; `residual` is [N, ...] and
+// `change` [k, N, ...]. Taken value by value, before anything is added up: the difference is small beside the
+// losses, and floats would lose most of it.
 Tensor loss_change(Loss loss, const Tensor& residual, const Tensor& change) {
   const Tensor difference =
       loss == Loss::squared ? change * (change - 2 * residual) : (residual - change).abs() - residual.abs();
-  return difference.flatten(1).sum(1);
+  return difference.flatten(2).sum(2);
 }
 
 // log p for both signs of a chunk of samples, [k, N] each. A linear operator sees each sample once.
@@ -116,24 +124,22 @@ struct LogRewards {
   Tensor plus, minus;
 };
 LogRewards log_rewards(const PolicyStep& s, const Tensor& xi, bool both) {
-  const std::int64_t n = s.mu.size(0), k = xi.size(0) / n;
-  std::vector<std::int64_t> rounds(static_cast<std::size_t>(s.y.dim()), 1);
-  rounds[0] = k;
-  const Tensor residual = (s.y - s.prediction).repeat(rounds), Z = s.scale.Z.clamp_min(kTiny);
+  const std::int64_t n = s.mu.size(0);
+  const Tensor residual = s.y - s.prediction, Z = s.scale.Z.clamp_min(kTiny);
   const auto log_reward = [&](const Tensor& change) {
-    return -loss_change(s.noise.loss(), residual, change).view({k, n}) / Z;
+    return -loss_change(s.noise.loss(), residual, change) / Z;
   };
-  const Tensor radius = as_rows(s.scale.r, k);
   if (as_linear(s.A)) {
-    std::vector<std::int64_t> by_row(static_cast<std::size_t>(s.y.dim()), 1);
-    by_row[0] = -1;
-    const Tensor change = s.A.apply(xi) * radius.view(by_row);  // A's output is often the smaller one
+    const Tensor unit = by_sample(s.A.apply(xi), n);  // A's output is often the smaller one
+    const Tensor change = unit * over_samples(s.scale.r, unit);
     return {log_reward(change), both ? log_reward(-change) : Tensor()};
   }
-  const Tensor mu = s.mu.repeat({k, 1, 1, 1}), prediction = s.prediction.repeat(rounds);
-  const Tensor step = xi * as_images(radius);
-  return {log_reward(s.A.apply(mu + step) - prediction),
-          both ? log_reward(s.A.apply(mu - step) - prediction) : Tensor()};
+  const Tensor samples = by_sample(xi, n), radius = over_samples(s.scale.r, samples);
+  const auto at = [&](double sign) {
+    const Tensor x = torch::addcmul(s.mu, samples, radius, sign).flatten(0, 1);
+    return log_reward(by_sample(s.A.apply(x), n) - s.prediction);
+  };
+  return {at(1), both ? at(-1) : Tensor()};
 }
 
 RewardSums stream(const PolicyStep& s, std::int64_t draws, bool pairs, const NoiseSource& noise) {
@@ -211,7 +217,7 @@ Tensor guessed_policy_gradient(const PolicyStep& s, std::int64_t draws, bool pai
   const Tensor distance = s.scale.r * std::sqrt(d);
   const Tensor step = as_images(distance) * direction, residual = s.y - s.prediction;
   const auto change_of_loss = [&](const Tensor& x) {
-    return loss_change(s.noise.loss(), residual, s.A.apply(x) - s.prediction);
+    return loss_change(s.noise.loss(), residual, (s.A.apply(x) - s.prediction).unsqueeze(0)).squeeze(0);
   };
   const Tensor slope = (change_of_loss(s.mu + step) - change_of_loss(s.mu - step)) / (2 * distance * Z);
 
