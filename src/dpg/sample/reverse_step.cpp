@@ -15,6 +15,11 @@ double ddim_sigma(double abar, double abar_prev, double eta) {
 
 }  // namespace
 
+double ddim_sigma(const Schedule& schedule, int i, double eta) {
+  const auto k = static_cast<std::size_t>(i);
+  return ddim_sigma(schedule.alpha_bar()[k], schedule.alpha_bar_prev()[k], eta);
+}
+
 ReverseVariance choose_variance(const std::string& name, bool prior_has_learned) {
   if (name == "auto") return prior_has_learned ? ReverseVariance::learned : ReverseVariance::fixed_small;
   if (name == "small") return ReverseVariance::fixed_small;
@@ -42,10 +47,14 @@ Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& den
   return smallest + denoised.variance_fraction * (largest - smallest);
 }
 
+Tensor ddpm_mean(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised) {
+  const auto k = static_cast<std::size_t>(i);
+  return schedule.posterior_mean_x0()[k] * denoised.x0 + schedule.posterior_mean_xt()[k] * x_t;
+}
+
 Tensor ddpm_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised,
                  ReverseVariance variance, const Tensor& noise) {
-  const auto k = static_cast<std::size_t>(i);
-  const Tensor mean = schedule.posterior_mean_x0()[k] * denoised.x0 + schedule.posterior_mean_xt()[k] * x_t;
+  const Tensor mean = ddpm_mean(schedule, i, x_t, denoised);
   if (i == 0) return mean;
   return mean + torch::exp(0.5 * reverse_log_variance(schedule, i, denoised, variance)) * noise;
 }
@@ -63,13 +72,18 @@ double ddim_noise_coefficient(const Schedule& schedule, int i, double eta) {
   return std::sqrt(1 - abar_prev - sigma * sigma) - std::sqrt(abar_prev) * std::sqrt((1 - abar) / abar);
 }
 
-Tensor ddim_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta,
-                 const Tensor& noise) {
+Tensor ddim_mean(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta) {
   const auto k = static_cast<std::size_t>(i);
   const double abar = schedule.alpha_bar()[k], abar_prev = schedule.alpha_bar_prev()[k];
   const double sigma = ddim_sigma(abar, abar_prev, eta);
   const Tensor eps = (x_t - std::sqrt(abar) * denoised.x0) / std::sqrt(1 - abar);
-  const Tensor mean = std::sqrt(abar_prev) * denoised.x0 + std::sqrt(1 - abar_prev - sigma * sigma) * eps;
+  return std::sqrt(abar_prev) * denoised.x0 + std::sqrt(1 - abar_prev - sigma * sigma) * eps;
+}
+
+Tensor ddim_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta,
+                 const Tensor& noise) {
+  const Tensor mean = ddim_mean(schedule, i, x_t, denoised, eta);
+  const double sigma = ddim_sigma(schedule, i, eta);
   return i == 0 || sigma == 0 ? mean : mean + sigma * noise;
 }
 

@@ -19,10 +19,16 @@ ReverseVariance choose_variance(const std::string& name, bool prior_has_learned)
 Tensor ddpm_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised,
                  ReverseVariance variance, const Tensor& noise);
 
+// Its mean alone.
+Tensor ddpm_mean(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised);
+
 // DDIM (Song et al., eq. 12 and 16): eta 0 is deterministic, eta 1 close to ancestral. The noise estimate is
 // the one that agrees with the clamped x0.
 Tensor ddim_step(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta,
                  const Tensor& noise);
+
+Tensor ddim_mean(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta);
+double ddim_sigma(const Schedule& schedule, int i, double eta);  // of its noise
 
 // How x_{i-1} changes with the noise estimate, x0 following it: d x_{i-1} / d eps. Both are negative.
 double ddpm_noise_coefficient(const Schedule& schedule, int i);

@@ -62,6 +62,11 @@ ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const 
     return normal_noise(rng, images, step, kSamplerNoise, {prior.channels(), height, width}, prior.device());
   };
   const bool ancestral = options.sampler == "ddpm";
+  const auto scale_of_noise = [&](int i, const Denoised& denoised) {
+    if (!ancestral) return torch::full({}, ddim_sigma(schedule, i, options.eta), denoised.x0.options());
+    const auto variance = choose_variance(options.variance, denoised.variance_fraction.defined());
+    return torch::exp(0.5 * reverse_log_variance(schedule, i, denoised, variance));
+  };
 
   Tensor x = noise_at(kBeforeFirstStep);
   for (int i = schedule.steps() - 1; i >= 0; --i) {
@@ -70,19 +75,16 @@ ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const 
     Guidance guidance;
     const auto step = [&] {
       denoised = prior.denoise(x, schedule.timestep(i), track);
+      Tensor noise;
+      if (i > 0 && (ancestral || options.eta > 0))
+        noise = scale_of_noise(i, denoised) * noise_at(static_cast<std::uint32_t>(i));
       if (guide) {
         const double coefficient = ancestral ? ddpm_noise_coefficient(schedule, i)
                                              : ddim_noise_coefficient(schedule, i, options.eta);
-        guidance = guide->at({schedule, i, x, denoised, coefficient});
+        guidance = guide->at({schedule, i, x, denoised, coefficient, noise});
       }
-      const bool noisy = i > 0 && (ancestral || options.eta > 0);
-      const Tensor noise = noisy ? noise_at(static_cast<std::uint32_t>(i)) : Tensor();
-      if (ancestral) {
-        const auto variance = choose_variance(options.variance, denoised.variance_fraction.defined());
-        x = ddpm_step(schedule, i, x, denoised, variance, noise);
-      } else {
-        x = ddim_step(schedule, i, x, denoised, options.eta, noise);
-      }
+      x = ancestral ? ddpm_mean(schedule, i, x, denoised) : ddim_mean(schedule, i, x, denoised, options.eta);
+      if (noise.defined()) x = x + noise;
       if (guidance.move.defined()) x = x + guidance.move;
     };
     const bool settled = schedule.steps() - 1 - i >= kFirstSteps && track == Track::gradient;

@@ -45,6 +45,7 @@ struct ReverseStep {
   // How far x_{i-1} moves when the noise estimate grows by one: adding d to eps moves x_{i-1} by
   // noise_coefficient * d. Negative.
   double noise_coefficient;
+  Tensor noise = {};  // what x_{i-1} gets of fresh noise, to scale; undefined: none
 };
 
 // What a guide answers.

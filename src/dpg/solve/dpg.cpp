@@ -62,7 +62,7 @@ Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng&
   check_sizes(measurement, prior, images);
   const Measurement m = to_device(measurement, prior.device());
   PolicyGuide guide(options_, m, rng, images);
-  return run_guided(guide, options_.sampler, m.A->input_shape(), prior, rng, images, observer);
+  return run_guided(guide, guide.sampler(), m.A->input_shape(), prior, rng, images, observer);
 }
 
 MethodEntry dpg_entry() {

@@ -36,7 +36,8 @@ DpgOptions sampled(double strength = 4, int steps = 12) {
 
 TEST(Dpg, WithoutStrengthItIsThePriorsOwnSample) {
   const TestProblem c;
-  const DpgOptions options = sampled(0);
+  DpgOptions options = sampled(0);
+  options.sampler.spacing = "even";
   SampleOptions unguided;
   static_cast<SamplerOptions&>(unguided) = options.sampler;
   const Tensor expected = sample(*c.prior, unguided, Rng(1), c.images).clamp(-1, 1);
@@ -185,6 +186,57 @@ TEST(Dpg, RelaxationComesNearerToTheTruth) {
   const double posterior = error(1);
   EXPECT_LT(error(1.7), 0.97 * posterior);
   EXPECT_GT(error(12), posterior);  // and too much fits the noise
+}
+
+// The spread of relaxed draws, against the recursion that the steps make of it for one direction: with prior
+// variance v, noise variance s and gain G = C / (C + s) of the data, C the variance of x0 given x_t, the
+// noise of late steps keeps 1 - rho (rho - 1) G of its size.
+TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
+  constexpr int kDraws = 64, kSteps = 100;
+  constexpr double v = 0.01, s = 0.01, rho = 1.7;
+  TestProblem c("identity", "gaussian:0.1",
+                std::make_shared<GaussianPrior>(torch::zeros({3, kSide, kSide}),
+                                                v * torch::eye(kValues, torch::kDouble)));
+  c = c.row(0);
+  c.images.clear();
+  for (std::uint32_t i = 0; i < kDraws; ++i) c.images.push_back(i);
+  c.m.y = c.m.y.repeat({kDraws, 1, 1, 1});
+  DpgOptions options;
+  options.relaxation = rho;
+  options.unguided = 0;
+  options.sampler = {.sampler = "ddpm", .steps = kSteps, .spacing = "power:2", .variance = "small"};
+  const double variance = solve(c, options).image.var(0).mean().item<double>();
+
+  const Schedule schedule = spaced_schedule(c.prior->schedule(), "power:2", kSteps);
+  const auto expected = [&](bool taken_away) {
+    double spread = 1;
+    for (int i = kSteps - 1; i >= 0; --i) {
+      const auto k = static_cast<std::size_t>(i);
+      const double abar = schedule.alpha_bar()[k], C = 1 / (abar / (1 - abar) + 1 / v), G = C / (C + s);
+      const bool late = taken_away && (1 - abar) / std::sqrt(abar) < 4 * s;
+      const double keeps = schedule.posterior_mean_xt()[k] +
+                           schedule.posterior_mean_x0()[k] * (1 - rho * G) * std::sqrt(abar) * C / (1 - abar);
+      const double size = late ? 1 - rho * (rho - 1) * G : 1;
+      spread = keeps * keeps * spread;
+      if (i > 0) spread += size * size * std::exp(schedule.posterior_log_variance()[k]);
+    }
+    return spread;
+  };
+  EXPECT_NEAR(variance, expected(true), 0.04 * expected(true));
+  EXPECT_LT(expected(true), 0.85 * expected(false));  // or the above would say little
+}
+
+// Where nothing is asked for, steps are spaced for the direction that leads: exact or sampled.
+TEST(Dpg, SpacesItsStepsByWhatLeads) {
+  const TestProblem c("sr:2");
+  for (const bool exact : {true, false}) {
+    DpgOptions options = sampled(4, 20), named;
+    options.estimator = exact ? "exact" : "mc";
+    options.strength.reset();
+    named = options;
+    named.sampler.spacing = exact ? "power:2" : "power:1.5";
+    EXPECT_TRUE(torch::equal(solve(c, options).image, solve(c, named).image)) << exact;
+  }
 }
 
 // An operator that hides its derivative (16 bits change nothing else) is solved nearly as well as one that

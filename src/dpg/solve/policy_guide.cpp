@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,6 +14,10 @@
 
 namespace dpg {
 namespace {
+
+// A step is late when x0 given x_t varies less than this many times the variance of y's noise, at most: only
+// then do a few passes serve the data and the noise together (20: worse on the box, docs/methods/dpg.md).
+constexpr double kLate = 4;
 
 RewardRule rule_of(const DpgOptions& o) {
   return o.rewards == "text" ? RewardRule::text : RewardRule::code;
@@ -80,7 +85,16 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
       unguided_(unguided_steps(options)),
       samples_(samples_within(options, m)),
       estimator_(choose_estimator(options, m)),
-      noise_levels_(noise_levels_tensor(m)) {}
+      noise_levels_(noise_levels_tensor(m)) {
+  for (const double level : noise_levels(m)) largest_variance_ = std::max(largest_variance_, level * level);
+}
+
+SamplerOptions PolicyGuide::sampler() const {
+  SamplerOptions chosen = options_.sampler;
+  if (chosen.spacing == "auto")
+    chosen.spacing = estimator_ == Estimator::exact && !options_.strength ? "power:2" : "power:1.5";
+  return chosen;
+}
 
 // Linear operators are sums and products of tensors; others may run programs. The text's rule solves systems,
 // and looks when to stop.
@@ -111,17 +125,35 @@ Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {
 // The move to the mean given the data.
 Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
   const DifferentiableOperator& A = *as_differentiable(*m_.A);
-  return solve_mean(p, step, abar, options_.passes, [&](const Tensor& left) {
-    ++operator_calls;
-    return A.vjp(p.mu, left);
-  });
+  return solve_mean(p, residual_with_noise(p, step, abar), step, abar, options_.passes,
+                    [&](const Tensor& left) {
+                      ++operator_calls;
+                      return A.vjp(p.mu, left);
+                    });
+}
+
+// y - A(mu), for late steps with a part of the fresh noise in mu. Over-relaxed draws have too much energy
+// where the data say something and no longer everything: they follow y's noise, and the fresh noise comes on
+// top. So what the data say of that noise is taken away with the rest, by the same passes; where they say
+// nothing it stays as it is. Nothing changes for a relaxation of 1.
+Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& step, double abar) {
+  const Tensor residual = p.y - p.prediction;
+  const double c = (1 - abar) / std::sqrt(abar), share = options_.relaxation - 1;
+  if (share <= 0 || !step.noise.defined()) return residual;
+  // With a linear A a step may be recorded, and must then do nothing for the first time: it does this always.
+  if (!as_linear(*m_.A) && c >= kLate * largest_variance_) return residual;
+  ++operator_calls;
+  const Tensor seen = slope_along({*m_.A, p.mu, p.prediction, scale_.r}, step.noise);
+  const double follows_x0 = -step.noise_coefficient * std::sqrt(1 - abar) / c;  // x_{i-1} follows x0 so far
+  const Tensor late = (c < kLate * noise_variance(residual)).to(residual.scalar_type());
+  return residual - late * (share / follows_x0) * seen;
 }
 
 // The same for a black box whose measurements are pictures: A^T of the residual is sampled, that of what the
 // first pass leaves over is guessed, to scale.
 Tensor PolicyGuide::towards_guessed_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
   Tensor scale;  // of the guess, [N, 1, 1, 1]
-  return solve_mean(p, step, abar, guessed_passes(options_), [&](const Tensor& left) {
+  return solve_mean(p, p.y - p.prediction, step, abar, guessed_passes(options_), [&](const Tensor& left) {
     const Tensor guess = residual_as_picture(left, p.mu);
     if (scale.defined()) return scale * guess;
     const Tensor sampled = -policy_gradient(p, step) * over_pictures(reward_unit(left));
@@ -132,9 +164,9 @@ Tensor PolicyGuide::towards_guessed_mean(const PolicyStep& p, const ReverseStep&
 }
 
 template <class Adjoint>
-Tensor PolicyGuide::solve_mean(const PolicyStep& p, const ReverseStep& step, double abar, int passes,
-                               Adjoint adjoint) {
-  const Tensor residual = p.y - p.prediction, variance = noise_variance(p.prediction);
+Tensor PolicyGuide::solve_mean(const PolicyStep& p, const Tensor& residual, const ReverseStep& step,
+                               double abar, int passes, Adjoint adjoint) {
+  const Tensor variance = noise_variance(p.prediction);
   reverse_passes += passes - 1;  // the first is counted with the move
   operator_calls += passes;      // slopes
   return posterior_mean_move(

@@ -16,6 +16,8 @@ class PolicyGuide : public MeasuredGuide {
               std::span<const std::uint32_t> images);
   Track track(int i) const override { return i < unguided_ ? Track::nothing : Track::gradient; }
   bool stays_on_gpu() const override;
+  // The reverse loop's options, with a spacing for this problem where none is given.
+  SamplerOptions sampler() const;
 
  private:
   Tensor move(const ReverseStep& step, const Tensor& prediction, const Tensor& e) override;
@@ -27,8 +29,9 @@ class PolicyGuide : public MeasuredGuide {
   Tensor towards_guessed_mean(const PolicyStep& policy, const ReverseStep& step, double abar);
   Tensor along_samples(const PolicyStep& policy, const ReverseStep& step, double abar);
   template <class Adjoint>
-  Tensor solve_mean(const PolicyStep& policy, const ReverseStep& step, double abar, int passes,
-                    Adjoint adjoint);
+  Tensor solve_mean(const PolicyStep& policy, const Tensor& residual, const ReverseStep& step, double abar,
+                    int passes, Adjoint adjoint);
+  Tensor residual_with_noise(const PolicyStep& policy, const ReverseStep& step, double abar);
 
   Tensor policy_gradient(const PolicyStep& policy, const ReverseStep& step);
   Tensor reward_unit(const Tensor& residual) const;
@@ -41,6 +44,7 @@ class PolicyGuide : public MeasuredGuide {
   int unguided_, samples_;
   Estimator estimator_;
   Tensor noise_levels_;  // [N]
+  double largest_variance_ = 0;
   RewardScale scale_;
   Tensor last_g_;
 };
