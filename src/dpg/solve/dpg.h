@@ -12,7 +12,7 @@
 namespace dpg {
 
 struct DpgOptions {
-  // spacing auto: power:2 where the derivative of A leads without a strength, power:1.5 otherwise.
+  // spacing auto: power:2 for a linear A without a strength, power:1.5 otherwise (and where it is sampled).
   SamplerOptions sampler = {.sampler = "ddpm", .steps = 100, .spacing = "auto"};
   // mc: sampled. exact: the limit of many samples, for operators whose derivative is known; with a strength,
   // for linear ones. auto: exact where that is possible, unless a strength is given: the B of the literature
@@ -30,8 +30,8 @@ struct DpgOptions {
   // at most two; where it is only sampled, one.
   int passes = 3;
   // Without a strength: the move towards the data is this many times that of the posterior mean. 1 draws from
-  // the posterior, residual on the noise floor; more trusts the data more, also about the noise of late steps
-  // where A's derivative is known, and is nearer to the truth in PSNR and LPIPS (docs/methods/dpg.md).
+  // the posterior, residual on the noise floor; more trusts the data more, for a linear A also about the
+  // noise of late steps, and is nearer to the truth in PSNR and LPIPS (docs/methods/dpg.md).
   double relaxation = 1.7;
   std::string rewards = "code";  // Z and r by the authors' program, or by the paper's text
   double smallest_r = 0;         // r is at least this

@@ -85,14 +85,12 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
       unguided_(unguided_steps(options)),
       samples_(samples_within(options, m)),
       estimator_(choose_estimator(options, m)),
-      noise_levels_(noise_levels_tensor(m)) {
-  for (const double level : noise_levels(m)) largest_variance_ = std::max(largest_variance_, level * level);
-}
+      noise_levels_(noise_levels_tensor(m)) {}
 
 SamplerOptions PolicyGuide::sampler() const {
   SamplerOptions chosen = options_.sampler;
-  if (chosen.spacing == "auto")
-    chosen.spacing = estimator_ == Estimator::exact && !options_.strength ? "power:2" : "power:1.5";
+  const bool led = estimator_ == Estimator::exact && as_linear(*m_.A) && !options_.strength;
+  if (chosen.spacing == "auto") chosen.spacing = led ? "power:2" : "power:1.5";
   return chosen;
 }
 
@@ -135,15 +133,14 @@ Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, d
 // y - A(mu), for late steps with a part of the fresh noise in mu. Over-relaxed draws have too much energy
 // where the data say something and no longer everything: they follow y's noise, and the fresh noise comes on
 // top. So what the data say of that noise is taken away with the rest, by the same passes; where they say
-// nothing it stays as it is. Nothing changes for a relaxation of 1.
+// nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A.
 Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& step, double abar) {
   const Tensor residual = p.y - p.prediction;
   const double c = (1 - abar) / std::sqrt(abar), share = options_.relaxation - 1;
-  if (share <= 0 || !step.noise.defined()) return residual;
-  // With a linear A a step may be recorded, and must then do nothing for the first time: it does this always.
-  if (!as_linear(*m_.A) && c >= kLate * largest_variance_) return residual;
+  if (!as_linear(*m_.A) || share <= 0 || !step.noise.defined()) return residual;
+  // Early steps do it too, in vain: a recorded step must not do anything for the first time.
   ++operator_calls;
-  const Tensor seen = slope_along({*m_.A, p.mu, p.prediction, scale_.r}, step.noise);
+  const Tensor seen = m_.A->apply(step.noise);
   const double follows_x0 = -step.noise_coefficient * std::sqrt(1 - abar) / c;  // x_{i-1} follows x0 so far
   const Tensor late = (c < kLate * noise_variance(residual)).to(residual.scalar_type());
   return residual - late * (share / follows_x0) * seen;

@@ -44,7 +44,6 @@ class PolicyGuide : public MeasuredGuide {
   int unguided_, samples_;
   Estimator estimator_;
   Tensor noise_levels_;  // [N]
-  double largest_variance_ = 0;
   RewardScale scale_;
   Tensor last_g_;
 };
