@@ -7,17 +7,11 @@
 #include "dpg/core/error.h"
 
 namespace dpg {
-namespace {
-
-double ddim_sigma(double abar, double abar_prev, double eta) {
-  return eta * std::sqrt((1 - abar_prev) / (1 - abar)) * std::sqrt(1 - abar / abar_prev);
-}
-
-}  // namespace
 
 double ddim_sigma(const Schedule& schedule, int i, double eta) {
   const auto k = static_cast<std::size_t>(i);
-  return ddim_sigma(schedule.alpha_bar()[k], schedule.alpha_bar_prev()[k], eta);
+  const double abar = schedule.alpha_bar()[k], abar_prev = schedule.alpha_bar_prev()[k];
+  return eta * std::sqrt((1 - abar_prev) / (1 - abar)) * std::sqrt(1 - abar / abar_prev);
 }
 
 ReverseVariance choose_variance(const std::string& name, bool prior_has_learned) {
@@ -68,14 +62,14 @@ double ddpm_noise_coefficient(const Schedule& schedule, int i) {
 double ddim_noise_coefficient(const Schedule& schedule, int i, double eta) {
   const auto k = static_cast<std::size_t>(i);
   const double abar = schedule.alpha_bar()[k], abar_prev = schedule.alpha_bar_prev()[k];
-  const double sigma = ddim_sigma(abar, abar_prev, eta);
+  const double sigma = ddim_sigma(schedule, i, eta);
   return std::sqrt(1 - abar_prev - sigma * sigma) - std::sqrt(abar_prev) * std::sqrt((1 - abar) / abar);
 }
 
 Tensor ddim_mean(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta) {
   const auto k = static_cast<std::size_t>(i);
   const double abar = schedule.alpha_bar()[k], abar_prev = schedule.alpha_bar_prev()[k];
-  const double sigma = ddim_sigma(abar, abar_prev, eta);
+  const double sigma = ddim_sigma(schedule, i, eta);
   const Tensor eps = (x_t - std::sqrt(abar) * denoised.x0) / std::sqrt(1 - abar);
   return std::sqrt(abar_prev) * denoised.x0 + std::sqrt(1 - abar_prev - sigma * sigma) * eps;
 }
