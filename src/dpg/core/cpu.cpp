@@ -41,6 +41,14 @@ bool isa_supported(Isa isa) {
 #endif
 }
 
+bool has_amx() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("amx-bf16");
+#else
+  return false;
+#endif
+}
+
 const char* isa_name(Isa isa) {
   switch (isa) {
     case Isa::avx512:

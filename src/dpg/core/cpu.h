@@ -10,5 +10,6 @@ enum class Isa { baseline, avx2, avx512 };
 Isa best_isa();
 bool isa_supported(Isa isa);
 const char* isa_name(Isa isa);
+bool has_amx();  // matrix tiles of 16-bit numbers (Intel, since Sapphire Rapids)
 
 }  // namespace dpg

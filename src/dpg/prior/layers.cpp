@@ -3,8 +3,10 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
+#include "dpg/core/cpu.h"
 #include "dpg/prior/fused_norm.h"
 #include "dpg/prior/fused_residual.h"
 #ifdef DPG_CUDA
@@ -16,6 +18,14 @@ namespace dpg {
 namespace {
 
 constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
+
+bool keep_from_amx() {
+  const bool unusable = TORCH_VERSION_MAJOR < 2 && has_amx();
+  if (unusable) setenv("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16", /*overwrite=*/0);
+  return unusable;
+}
+// oneDNN looks once, at its first use: hence before main.
+const bool kKeptFromAmx = keep_from_amx();
 
 std::optional<Convolution> optional_convolution(const WeightSource& weights, const std::string& name,
                                                 bool present, torch::ScalarType type) {
@@ -36,6 +46,10 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v) {
 }
 
 }  // namespace
+
+bool kept_from_amx() {
+  return kKeptFromAmx;
+}
 
 Convolution::Convolution(const WeightSource& weights, const std::string& name, torch::ScalarType type,
                          int stride_)
