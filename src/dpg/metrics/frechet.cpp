@@ -22,9 +22,8 @@ Moments moments_of(const Tensor& features) {
   const Tensor centred = (features - mean) / std::sqrt(pictures - 1);
   const double trace = centred.square().sum().item<double>();
   if (features.size(0) <= features.size(1)) return {mean, centred, trace};
-  const auto [values, vectors] = torch::linalg_eigh(centred.t().mm(centred));
-  // Rounding may leave an eigenvalue of 0 a little below.
-  return {mean, values.clamp_min(0).sqrt().unsqueeze(1) * vectors.t(), trace};
+  // R of Q R, not a root of the covariance: where that is singular, a root has half of the digits.
+  return {mean, std::get<1>(torch::linalg_qr(centred, "r")), trace};
 }
 
 std::string low_rank_note(std::int64_t fewest, std::int64_t features) {
