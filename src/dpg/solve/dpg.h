@@ -33,6 +33,10 @@ struct DpgOptions {
   // the posterior, residual on the noise floor; more trusts the data more, for a linear A also about the
   // noise of late steps, and is nearer to the truth in PSNR and LPIPS (docs/methods/dpg.md).
   double relaxation = 1.7;
+  // Without a strength: the answer lies this part of the way from the draw to the mean that x_t and y gave x0
+  // when half of x_t was signal (abar 1/2). auto: 0.05 where A's derivative leads; none where directions are
+  // sampled, or a relaxation of 1 asks for draws.
+  std::optional<double> mean_share;
   std::string rewards = "code";  // Z and r by the authors' program, or by the paper's text
   double smallest_r = 0;         // r is at least this
   double momentum = 0;           // beta: g <- beta t/T g_previous + (1 - beta t/T) g

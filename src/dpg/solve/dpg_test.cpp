@@ -190,7 +190,7 @@ TEST(Dpg, RelaxationComesNearerToTheTruth) {
 
 // The spread of relaxed draws, against the recursion that the steps make of it for one direction: with prior
 // variance v, noise variance s and gain G = C / (C + s) of the data, C the variance of x0 given x_t, the
-// noise of late steps keeps 1 - rho (rho - 1) G of its size.
+// noise of late steps keeps 1 - rho (rho - 1) G of its size; how late a step is goes from 0 to 1 with its noise.
 TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   constexpr int kDraws = 64, kSteps = 100;
   constexpr double v = 0.01, s = 0.01, rho = 1.7;
@@ -203,6 +203,7 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   c.m.y = c.m.y.repeat({kDraws, 1, 1, 1});
   DpgOptions options;
   options.relaxation = rho;
+  options.mean_share = 0;
   options.unguided = 0;
   options.sampler = {.sampler = "ddpm", .steps = kSteps, .spacing = "power:2", .variance = "small"};
   const double variance = solve(c, options).image.var(0).mean().item<double>();
@@ -213,10 +214,10 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
     for (int i = kSteps - 1; i >= 0; --i) {
       const auto k = static_cast<std::size_t>(i);
       const double abar = schedule.alpha_bar()[k], C = 1 / (abar / (1 - abar) + 1 / v), G = C / (C + s);
-      const bool late = taken_away && (1 - abar) / std::sqrt(abar) < 4 * s;
+      const double late = taken_away ? 1 / (1 + std::pow((1 - abar) / std::sqrt(abar) / (4 * s), 2)) : 0;
       const double keeps = schedule.posterior_mean_xt()[k] +
                            schedule.posterior_mean_x0()[k] * (1 - rho * G) * std::sqrt(abar) * C / (1 - abar);
-      const double size = late ? 1 - rho * (rho - 1) * G : 1;
+      const double size = 1 - rho * (rho - 1) * G * late;
       spread = keeps * keeps * spread;
       if (i > 0) spread += size * size * std::exp(schedule.posterior_log_variance()[k]);
     }
@@ -224,6 +225,42 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   };
   EXPECT_NEAR(variance, expected(true), 0.04 * expected(true));
   EXPECT_LT(expected(true), 0.85 * expected(false));  // or the above would say little
+}
+
+// Half-way to a draw, x_t and y say less of x0 than in the end: over many runs what they say has the posterior's
+// mean, and less of its spread. An answer goes a part of the way there, nearer to the truth; draws do not.
+TEST(Dpg, AnswersLieBetweenTheDrawAndTheMean) {
+  constexpr int kDraws = 64;
+  TestProblem c = faint_problem("sr:2", "gaussian:0.1");
+  c.images.clear();
+  for (std::uint32_t i = 0; i < 3 * kDraws; ++i) c.images.push_back(i);
+  c.m.y = c.m.y.repeat({kDraws, 1, 1, 1});
+  const Tensor truth = c.truth.repeat({kDraws, 1, 1, 1});
+  DpgOptions options;
+  options.passes = 6;
+  options.sampler = {.sampler = "ddpm", .steps = 50, .spacing = "power:1.5", .variance = "small"};
+  const auto answers = [&](double relaxation, std::optional<double> share) {
+    options.relaxation = relaxation;
+    options.mean_share = share;
+    return solve(c, options).image;
+  };
+  const auto error = [&](const Tensor& x) { return (x - truth).square().mean().item<double>(); };
+  const auto of_images = [&](const Tensor& x) { return x.view({kDraws, 3, 3, kSide, kSide}); };
+  const auto spread = [&](const Tensor& x) { return of_images(x).var(0).sum().item<double>(); };
+
+  const Tensor draws = answers(1, 0.0), means = answers(1, 1.0);
+  EXPECT_LT(spread(means), 0.8 * spread(draws));
+  const double apart = (of_images(means).mean(0) - of_images(draws).mean(0)).square().sum().item<double>();
+  EXPECT_LT(apart, 4 * (spread(draws) + spread(means)) / kDraws);
+  EXPECT_TRUE(torch::equal(answers(1, {}), draws));
+
+  const Tensor end = answers(1.7, 1.0), half = answers(1.7, 0.5), chosen = answers(1.7, {});
+  const Tensor begin = 2 * half - end;
+  EXPECT_LT(relative_error(chosen, begin + 0.05 * (end - begin)), 1e-5);
+  EXPECT_LT(error(chosen), 0.985 * error(begin));
+
+  options.estimator = "mc";
+  EXPECT_TRUE(torch::equal(answers(1.7, {}), answers(1.7, 0.0)));
 }
 
 // Where no spacing is asked for, a linear operator's steps are denser at low noise, if its adjoint leads.

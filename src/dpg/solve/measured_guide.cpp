@@ -23,7 +23,8 @@ Result run_guided(MeasuredGuide& guide, const SamplerOptions& sampler, const Ima
   const ReverseRun run = run_reverse(prior, sampler, rng, images, static_cast<int>(shape.height),
                                      static_cast<int>(shape.width), &guide, observer);
   const Cost cost{run.network_calls, guide.reverse_passes, guide.operator_calls};
-  return {run.x.clamp(-1, 1), std::move(guide.history), cost, run.stopped};
+  const Tensor answer = run.stopped ? run.x : guide.finish(run.x);
+  return {answer.clamp(-1, 1), std::move(guide.history), cost, run.stopped};
 }
 
 const DifferentiableOperator& need_differentiable(const char* method, const Measurement& m) {
@@ -49,6 +50,12 @@ Tensor over_rows(const Tensor& per_image, const Tensor& like) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
   shape[0] = -1;
   return per_image.view(shape);
+}
+
+Tensor image_product(const Tensor& a, const Tensor& b) {
+  std::vector<std::int64_t> inner;
+  for (std::int64_t i = 1; i < a.dim(); ++i) inner.push_back(i);
+  return (a * b).sum(inner, true);
 }
 
 Tensor noise_levels_tensor(const Measurement& m) {

@@ -11,6 +11,8 @@ class MeasuredGuide : public Guide {
  public:
   explicit MeasuredGuide(const Measurement& m) : m_(m) {}
   Guidance at(const ReverseStep& step) final;
+  // The answer, from the loop's last x.
+  virtual Tensor finish(const Tensor& x) const { return x; }
 
   History history;
   std::int64_t operator_calls = 0;
@@ -22,7 +24,8 @@ class MeasuredGuide : public Guide {
   const Measurement& m_;
 };
 
-// The reverse loop with this guide, on m's operator and the prior's device. Its last x, clamped to the range.
+// The reverse loop with this guide, on m's operator and the prior's device. The guide's answer, clamped to the
+// range; of a run that was stopped, the last estimate.
 Result run_guided(MeasuredGuide& guide, const SamplerOptions& sampler, const ImageShape& shape,
                   const Prior& prior, const Rng& rng, std::span<const std::uint32_t> images,
                   const Observer& observer);
@@ -35,6 +38,9 @@ const LinearOperator& need_linear(const char* method, const Measurement& m);
 Tensor over_pictures(const Tensor& per_image);
 // The same for tensors of any rank; per_image may also be [N, 1, ...].
 Tensor over_rows(const Tensor& per_image, const Tensor& like);
+
+// <a, b> of each image, [N, 1, ...]: multiplies tensors of the same rank.
+Tensor image_product(const Tensor& a, const Tensor& b);
 
 // noise_levels() as a tensor beside y, [N].
 Tensor noise_levels_tensor(const Measurement& m);

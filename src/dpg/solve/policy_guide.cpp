@@ -8,6 +8,7 @@
 
 #include "dpg/core/error.h"
 #include "dpg/solve/coarse_noise.h"
+#include "dpg/solve/late_noise.h"
 #include "dpg/solve/posterior_mean.h"
 #include "dpg/solve/step_length.h"
 #include "dpg/tensor/convert.h"
@@ -15,9 +16,12 @@
 namespace dpg {
 namespace {
 
-// A step is late when x0 given x_t varies less than this many times the variance of y's noise, at most: only
-// then do a few passes serve the data and the noise together (20: worse on the box, docs/methods/dpg.md).
+// A step is late along a direction of x0 when x_t leaves it less than this many times the variance that y's
+// noise does (docs/methods/dpg.md).
 constexpr double kLate = 4;
+
+// How far an answer lies from its draw towards the mean (docs/methods/dpg.md has others).
+constexpr double kMeanShare = 0.05;
 
 RewardRule rule_of(const DpgOptions& o) {
   return o.rewards == "text" ? RewardRule::text : RewardRule::code;
@@ -85,7 +89,9 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
       unguided_(unguided_steps(options)),
       samples_(samples_within(options, m)),
       estimator_(choose_estimator(options, m)),
-      noise_levels_(noise_levels_tensor(m)) {}
+      noise_levels_(noise_levels_tensor(m)),
+      mean_share_(options.mean_share.value_or(
+          options.relaxation > 1 && estimator_ == Estimator::exact ? kMeanShare : 0)) {}
 
 SamplerOptions PolicyGuide::sampler() const {
   SamplerOptions chosen = options_.sampler;
@@ -110,8 +116,21 @@ Tensor PolicyGuide::move(const ReverseStep& step, const Tensor& prediction, cons
   const Tensor w = estimator_ == Estimator::exact ? towards_mean(policy, step, abar)
                    : guesses(options_, m_)        ? towards_guessed_mean(policy, step, abar)
                                                   : along_samples(policy, step, abar);
+  if (keeps_mean(step)) mean_ = step.denoised.x0 + (1 - abar) / std::sqrt(abar) * w;
   // x0 moves by c w; this is what that means for the noise estimate.
   return -step.noise_coefficient * std::sqrt(1 - abar) * options_.relaxation * with_momentum(w, step);
+}
+
+// The first step at which half of x_t is signal.
+bool PolicyGuide::keeps_mean(const ReverseStep& step) const {
+  return mean_share_ > 0 && !mean_.defined() &&
+         step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)] >= 0.5;
+}
+
+// A little of the way to the mean is nearer to the truth by the first power of that way, and poorer in detail
+// by its square.
+Tensor PolicyGuide::finish(const Tensor& x) const {
+  return mean_.defined() ? x + mean_share_ * (mean_.clamp(-1, 1) - x) : x;
 }
 
 Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {
@@ -130,20 +149,19 @@ Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, d
                     });
 }
 
-// y - A(mu), for late steps with a part of the fresh noise in mu. Over-relaxed draws have too much energy
-// where the data say something and no longer everything: they follow y's noise, and the fresh noise comes on
-// top. So what the data say of that noise is taken away with the rest, by the same passes; where they say
-// nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A.
+// y - A(mu), with a part of the fresh noise in mu where the step is late. Over-relaxed draws have too much
+// energy where the data say something and no longer everything: they follow y's noise, and the fresh noise
+// comes on top. So what the data say of that noise is taken away with the rest, by the same passes; where they
+// say nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A.
 Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& step, double abar) {
   const Tensor residual = p.y - p.prediction;
   const double c = (1 - abar) / std::sqrt(abar), share = options_.relaxation - 1;
-  if (!as_linear(*m_.A) || share <= 0 || !step.noise.defined()) return residual;
-  // Early steps do it too, in vain: a recorded step must not do anything for the first time.
-  ++operator_calls;
-  const Tensor seen = m_.A->apply(step.noise);
+  const LinearOperator* A = as_linear(*m_.A);
+  if (!A || share <= 0 || !step.noise.defined()) return residual;
+  operator_calls += 1 + late_part_calls();
+  const Tensor late = late_part(*A, A->apply(step.noise), kLate * noise_variance(residual) / c);
   const double follows_x0 = -step.noise_coefficient * std::sqrt(1 - abar) / c;  // x_{i-1} follows x0 so far
-  const Tensor late = (c < kLate * noise_variance(residual)).to(residual.scalar_type());
-  return residual - late * (share / follows_x0) * seen;
+  return residual - (keeps_mean(step) ? 0 : share / follows_x0) * late;
 }
 
 // The same for a black box whose measurements are pictures: A^T of the residual is sampled, that of what the

@@ -16,6 +16,7 @@ class PolicyGuide : public MeasuredGuide {
               std::span<const std::uint32_t> images);
   Track track(int i) const override { return i < unguided_ ? Track::nothing : Track::gradient; }
   bool stays_on_gpu() const override;
+  Tensor finish(const Tensor& x) const override;
   // The reverse loop's options, with a spacing for this problem where none is given.
   SamplerOptions sampler() const;
 
@@ -32,6 +33,7 @@ class PolicyGuide : public MeasuredGuide {
   Tensor solve_mean(const PolicyStep& policy, const Tensor& residual, const ReverseStep& step, double abar,
                     int passes, Adjoint adjoint);
   Tensor residual_with_noise(const PolicyStep& policy, const ReverseStep& step, double abar);
+  bool keeps_mean(const ReverseStep& step) const;
 
   Tensor policy_gradient(const PolicyStep& policy, const ReverseStep& step);
   Tensor reward_unit(const Tensor& residual) const;
@@ -46,6 +48,8 @@ class PolicyGuide : public MeasuredGuide {
   Tensor noise_levels_;  // [N]
   RewardScale scale_;
   Tensor last_g_;
+  double mean_share_;
+  Tensor mean_;  // of x0, half-way; undefined before that
 };
 
 }  // namespace dpg

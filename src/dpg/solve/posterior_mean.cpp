@@ -11,13 +11,6 @@
 namespace dpg {
 namespace {
 
-// <a, b> of each image, to be multiplied with tensors of the same rank.
-Tensor product(const Tensor& a, const Tensor& b) {
-  std::vector<std::int64_t> inner;
-  for (std::int64_t i = 1; i < a.dim(); ++i) inner.push_back(i);
-  return (a * b).sum(inner, true);
-}
-
 // A direction, and what the equation's left side makes of it.
 struct Direction {
   Tensor w, q, square;  // square: <q, q>
@@ -34,12 +27,12 @@ Tensor posterior_mean_move(const PosteriorMeanProblem& p, int passes) {
     Tensor w = p.denoised.pull_back(p.adjoint(left));
     Tensor q = c * slope_along({p.A, mu, p.prediction, p.radius}, w) + p.variance * left;
     for (const Direction& d : directions) {
-      const Tensor part = product(q, d.q) / d.square;
+      const Tensor part = image_product(q, d.q) / d.square;
       q = q - part * d.q;
       w = w - over_rows(part, w) * d.w;
     }
-    const Tensor square = product(q, q).clamp_min(1e-30);
-    const Tensor length = product(left, q) / square;
+    const Tensor square = image_product(q, q).clamp_min(1e-30);
+    const Tensor length = image_product(left, q) / square;
     move = move.defined() ? move + over_rows(length, w) * w : over_rows(length, w) * w;
     left = left - length * q;
     directions.push_back({w, q, square});
