@@ -1,5 +1,9 @@
 #include "dpg/core/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstdlib>
 #include <string>
 
@@ -43,7 +47,9 @@ bool isa_supported(Isa isa) {
 
 bool has_amx() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("amx-bf16");
+  // Leaf 7, bit 22 of edx. (Not every compiler's __builtin_cpu_supports knows it.)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;
 #else
   return false;
 #endif
