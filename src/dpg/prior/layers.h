@@ -19,8 +19,8 @@ using torch::Tensor;
 // Gives a layer its tensor by the checkpoint's name.
 using WeightSource = std::function<Tensor(const std::string& name)>;
 
-// LibTorch 1's oneDNN (2.6) ends in an illegal instruction where it multiplies 16-bit numbers by AMX, so it is
-// kept from that, unless DNNL_MAX_CPU_ISA says otherwise. Whether this processor is such a one.
+// LibTorch 1's oneDNN (2.6) ends in an illegal instruction where it multiplies 16-bit numbers by AMX, so it
+// is kept from that, unless DNNL_MAX_CPU_ISA says otherwise. Whether this processor is such a one.
 bool kept_from_amx();
 
 struct Convolution {

@@ -71,8 +71,8 @@ Precision choose_precision(const std::string& name, torch::Device device) {
   if (name == "tf32") return Precision::tf32;
   check(name == "auto", "precision \"", name, "\" is not one of auto, fp32, tf32, bf16");
 #if defined(__x86_64__)
-  // Without these instructions 16-bit convolutions are emulated and slower than fp32. Processors with AMX have
-  // them too, but slow ones (the bundled network: 188 ms, fp32 139 ms).
+  // Without these instructions 16-bit convolutions are emulated and slower than fp32. Processors with AMX
+  // have them too, but slow ones (the bundled network: 188 ms, fp32 139 ms).
   const bool fast = __builtin_cpu_supports("avx512bf16") && !kept_from_amx();
   const bool native = device.is_cuda() || (device.is_cpu() && fast);
 #else

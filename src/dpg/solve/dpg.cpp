@@ -36,8 +36,8 @@ void validate(const DpgOptions& o) {
   check(!o.strength || *o.strength >= 0, "strength = ", o.strength.value_or(0), " must not be negative");
   check(o.passes >= 1, "passes = ", o.passes, " must be at least 1");
   check(o.relaxation > 0, "relaxation = ", o.relaxation, " must be positive");
-  check(!o.mean_share || (*o.mean_share >= 0 && *o.mean_share <= 1), "mean_share = ",
-        o.mean_share.value_or(0), " must lie in [0, 1]");
+  check(!o.mean_share || (*o.mean_share >= 0 && *o.mean_share <= 1),
+        "mean_share = ", o.mean_share.value_or(0), " must lie in [0, 1]");
   check(o.rewards == "code" || o.rewards == "text", "rewards \"", o.rewards, "\" is not one of code, text");
   check(o.smallest_r >= 0, "smallest_r = ", o.smallest_r, " must not be negative");
   check(o.momentum >= 0 && o.momentum < 1, "momentum = ", o.momentum, " must lie in [0, 1)");

@@ -190,7 +190,8 @@ TEST(Dpg, RelaxationComesNearerToTheTruth) {
 
 // The spread of relaxed draws, against the recursion that the steps make of it for one direction: with prior
 // variance v, noise variance s and gain G = C / (C + s) of the data, C the variance of x0 given x_t, the
-// noise of late steps keeps 1 - rho (rho - 1) G of its size; how late a step is goes from 0 to 1 with its noise.
+// noise of late steps keeps 1 - rho (rho - 1) G of its size; how late a step is goes from 0 to 1 with its
+// noise.
 TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   constexpr int kDraws = 64, kSteps = 100;
   constexpr double v = 0.01, s = 0.01, rho = 1.7;
@@ -227,8 +228,9 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   EXPECT_LT(expected(true), 0.85 * expected(false));  // or the above would say little
 }
 
-// Half-way to a draw, x_t and y say less of x0 than in the end: over many runs what they say has the posterior's
-// mean, and less of its spread. An answer goes a part of the way there, nearer to the truth; draws do not.
+// Half-way to a draw, x_t and y say less of x0 than in the end: over many runs what they say has the
+// posterior's mean, and less of its spread. An answer goes a part of the way there, nearer to the truth;
+// draws do not.
 TEST(Dpg, AnswersLieBetweenTheDrawAndTheMean) {
   constexpr int kDraws = 64;
   TestProblem c = faint_problem("sr:2", "gaussian:0.1");

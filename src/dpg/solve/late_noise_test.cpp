@@ -18,7 +18,6 @@ Tensor by_definition(const Operator& A, const Tensor& v, double reach) {
   return vectors.matmul(h * vectors.t().matmul(flat)).view_as(v).to(torch::kFloat);
 }
 
-
 // Rows with a reach of their own.
 Tensor reaches(const std::vector<double>& values, const Tensor& like) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);

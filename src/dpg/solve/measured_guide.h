@@ -24,8 +24,8 @@ class MeasuredGuide : public Guide {
   const Measurement& m_;
 };
 
-// The reverse loop with this guide, on m's operator and the prior's device. The guide's answer, clamped to the
-// range; of a run that was stopped, the last estimate.
+// The reverse loop with this guide, on m's operator and the prior's device. The guide's answer, clamped to
+// the range; of a run that was stopped, the last estimate.
 Result run_guided(MeasuredGuide& guide, const SamplerOptions& sampler, const ImageShape& shape,
                   const Prior& prior, const Rng& rng, std::span<const std::uint32_t> images,
                   const Observer& observer);

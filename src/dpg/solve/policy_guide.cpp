@@ -151,8 +151,8 @@ Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, d
 
 // y - A(mu), with a part of the fresh noise in mu where the step is late. Over-relaxed draws have too much
 // energy where the data say something and no longer everything: they follow y's noise, and the fresh noise
-// comes on top. So what the data say of that noise is taken away with the rest, by the same passes; where they
-// say nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A.
+// comes on top. So what the data say of that noise is taken away with the rest, by the same passes; where
+// they say nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A.
 Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& step, double abar) {
   const Tensor residual = p.y - p.prediction;
   const double c = (1 - abar) / std::sqrt(abar), share = options_.relaxation - 1;
