@@ -127,8 +127,8 @@ bool PolicyGuide::keeps_mean(const ReverseStep& step) const {
          step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)] >= 0.5;
 }
 
-// A little of the way to the mean is nearer to the truth by the first power of that way, and poorer in detail
-// by its square.
+// A little of the way to the mean is nearer to the truth at once, and takes away detail that relaxed draws
+// have too much of (docs/methods/dpg.md).
 Tensor PolicyGuide::finish(const Tensor& x) const {
   return mean_.defined() ? x + mean_share_ * (mean_.clamp(-1, 1) - x) : x;
 }
