@@ -64,7 +64,8 @@ EvalRun::EvalRun(evaluate::Plan plan, const fs::path& folder, RuntimeOptions run
   const std::vector<fs::path> files = pictures_in(images);
   const auto first = static_cast<std::size_t>(plan_.first);
   check(first < files.size(), images.string(), " holds ", files.size(),
-        " pictures, and the first one wanted is number ", first, " (from 0)");
+        " pictures, and the first one wanted is number ", first,
+        " (from 0); name a folder that has it with --images");
   const std::size_t rest = files.size() - first;
   const std::size_t count = plan_.count == 0 ? rest : std::min(rest, static_cast<std::size_t>(plan_.count));
   for (std::size_t i = first; i < first + count; ++i)
