@@ -45,15 +45,30 @@ bool isa_supported(Isa isa) {
 #endif
 }
 
-bool has_amx() {
 #if defined(__x86_64__)
-  // Leaf 7, bit 22 of edx. (Not every compiler's __builtin_cpu_supports knows it.)
+
+// Asked of the processor itself: not every compiler's __builtin_cpu_supports knows AMX.
+bool has_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;
-#else
-  return false;
-#endif
 }
+
+bool lists_amx_tiles() {
+  unsigned palettes = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(0x1D, 0, &palettes, &b, &c, &d) != 0 && palettes > 0;
+}
+
+#else
+
+bool has_amx() {
+  return false;
+}
+
+bool lists_amx_tiles() {
+  return false;
+}
+
+#endif
 
 const char* isa_name(Isa isa) {
   switch (isa) {

@@ -10,6 +10,9 @@ enum class Isa { baseline, avx2, avx512 };
 Isa best_isa();
 bool isa_supported(Isa isa);
 const char* isa_name(Isa isa);
-bool has_amx();  // matrix tiles of 16-bit numbers (Intel, since Sapphire Rapids)
+// Matrix tiles of 16-bit numbers, AMX (Intel, since Sapphire Rapids). Some virtual machines pass the
+// instructions on but leave out the list of tile sizes, by which libraries set the tiles up.
+bool has_amx();
+bool lists_amx_tiles();
 
 }  // namespace dpg

@@ -20,7 +20,7 @@ namespace {
 constexpr auto kChannelsLast = torch::MemoryFormat::ChannelsLast;
 
 bool keep_from_amx() {
-  const bool unusable = TORCH_VERSION_MAJOR < 2 && has_amx();
+  const bool unusable = has_amx() && !lists_amx_tiles();
   if (unusable) setenv("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16", /*overwrite=*/0);
   return unusable;
 }

@@ -19,8 +19,9 @@ using torch::Tensor;
 // Gives a layer its tensor by the checkpoint's name.
 using WeightSource = std::function<Tensor(const std::string& name)>;
 
-// LibTorch 1's oneDNN (2.6) ends in an illegal instruction where it multiplies 16-bit numbers by AMX, so it
-// is kept from that, unless DNNL_MAX_CPU_ISA says otherwise. Whether this processor is such a one.
+// Where a virtual machine leaves out the list of AMX's tile sizes, oneDNN sets up tiles of no size and ends
+// in an illegal instruction. There it is kept from AMX, unless DNNL_MAX_CPU_ISA says otherwise. Whether this
+// is such a machine.
 bool kept_from_amx();
 
 struct Convolution {
