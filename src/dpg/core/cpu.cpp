@@ -29,6 +29,19 @@ Isa choose() {
   fail("DPG_ISA=", wanted, " is not one of baseline, avx2, avx512");
 }
 
+struct Registers {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+// What the processor says of itself in a leaf of CPUID; zeros where it has no such leaf.
+Registers cpuid([[maybe_unused]] unsigned leaf) {
+  Registers r;
+#if defined(__x86_64__)
+  __get_cpuid_count(leaf, 0, &r.a, &r.b, &r.c, &r.d);
+#endif
+  return r;
+}
+
 }  // namespace
 
 bool isa_supported(Isa isa) {
@@ -45,30 +58,14 @@ bool isa_supported(Isa isa) {
 #endif
 }
 
-#if defined(__x86_64__)
-
-// Asked of the processor itself: not every compiler's __builtin_cpu_supports knows AMX.
+// AMX for bf16. (Not every compiler's __builtin_cpu_supports knows it.)
 bool has_amx() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;
+  return (cpuid(7).d >> 22 & 1) != 0;
 }
 
 bool lists_amx_tiles() {
-  unsigned palettes = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(0x1D, 0, &palettes, &b, &c, &d) != 0 && palettes > 0;
+  return cpuid(0x1D).a > 0;  // how many palettes of tiles
 }
-
-#else
-
-bool has_amx() {
-  return false;
-}
-
-bool lists_amx_tiles() {
-  return false;
-}
-
-#endif
 
 const char* isa_name(Isa isa) {
   switch (isa) {
