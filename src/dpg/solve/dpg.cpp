@@ -17,6 +17,7 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("passes", o.passes);
   visit("relaxation", o.relaxation);
   visit("mean_share", o.mean_share);
+  visit("draws", o.draws);
   visit("rewards", o.rewards);
   visit("smallest_r", o.smallest_r);
   visit("momentum", o.momentum);
@@ -24,6 +25,10 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("detail", o.detail);
   visit("guess", o.guess);
   visit("queries", o.queries);
+}
+
+std::int64_t network_calls(const DpgOptions& o) {
+  return static_cast<std::int64_t>(o.sampler.steps) * o.draws;
 }
 
 void validate(const DpgOptions& o) {
@@ -38,6 +43,7 @@ void validate(const DpgOptions& o) {
   check(o.relaxation > 0, "relaxation = ", o.relaxation, " must be positive");
   check(!o.mean_share || (*o.mean_share >= 0 && *o.mean_share <= 1),
         "mean_share = ", o.mean_share.value_or(0), " must lie in [0, 1]");
+  check(o.draws >= 1, "draws = ", o.draws, " must be at least 1");
   check(o.rewards == "code" || o.rewards == "text", "rewards \"", o.rewards, "\" is not one of code, text");
   check(o.smallest_r >= 0, "smallest_r = ", o.smallest_r, " must not be negative");
   check(o.momentum >= 0 && o.momentum < 1, "momentum = ", o.momentum, " must lie in [0, 1)");
@@ -46,6 +52,31 @@ void validate(const DpgOptions& o) {
         "\" is not one of auto, full, coarse");
   check(o.queries >= 0, "queries = ", o.queries, " must not be negative");
 }
+
+namespace {
+
+// The first draw is the one that the seed gives without others beside it; each other has a stream of its own.
+Rng rng_of_draw(const Rng& rng, int number) {
+  return Rng(rng.seed() + static_cast<std::uint64_t>(number - 1) * 0x9E3779B97F4A7C15u);
+}
+
+// The steps of draw `number` as part of those of all, which run from the last to the first.
+Observer counting_from(const Observer& observer, int number, int draws) {
+  if (!observer || draws == 1) return observer;
+  return [&observer, number, draws](StepRecord record) {
+    record.done += (draws - number) * record.total;
+    record.total *= draws;
+    return observer(record);
+  };
+}
+
+void add(Cost& to, const Cost& more) {
+  to.network_calls += more.network_calls;
+  to.reverse_passes += more.reverse_passes;
+  to.operator_calls += more.operator_calls;
+}
+
+}  // namespace
 
 Dpg::Dpg(DpgOptions options) : options_(std::move(options)) {
   validate(options_);
@@ -64,8 +95,25 @@ Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng&
   check_problem(measurement);
   check_sizes(measurement, prior, images);
   const Measurement m = to_device(measurement, prior.device());
+  const auto run = [&](PolicyGuide& guide, int number) {
+    return run_guided(guide, guide.sampler(), m.A->input_shape(), prior, rng_of_draw(rng, number), images,
+                      counting_from(observer, number, options_.draws));
+  };
+  Tensor sum;
+  Cost cost;
+  for (int number = options_.draws; number > 1; --number) {
+    PolicyGuide guide(options_, m, rng_of_draw(rng, number), images, PolicyGuide::Answer::draw);
+    Result other = run(guide, number);
+    add(cost, other.cost);
+    other.cost = cost;
+    if (other.stopped) return other;
+    sum = sum.defined() ? sum + other.image : other.image;
+  }
   PolicyGuide guide(options_, m, rng, images);
-  return run_guided(guide, guide.sampler(), m.A->input_shape(), prior, rng, images, observer);
+  if (sum.defined()) guide.beside(sum, options_.draws - 1);
+  Result result = run(guide, 1);
+  add(result.cost, cost);
+  return result;
 }
 
 MethodEntry dpg_entry() {

@@ -12,7 +12,8 @@
 namespace dpg {
 
 struct DpgOptions {
-  // spacing auto: power:2 for a linear A without a strength, power:1.5 otherwise (and where it is sampled).
+  // spacing auto, without a strength: power:2 for a linear A and for black boxes whose measurements are
+  // pictures; otherwise power:1.5.
   SamplerOptions sampler = {.sampler = "ddpm", .steps = 100, .spacing = "auto"};
   // mc: sampled. exact: the limit of many samples, for operators whose derivative is known; with a strength,
   // for linear ones. auto: exact where that is possible, unless a strength is given: the B of the literature
@@ -33,10 +34,13 @@ struct DpgOptions {
   // the posterior, residual on the noise floor; more trusts the data more, for a linear A also about the
   // noise of late steps, and is nearer to the truth in PSNR and LPIPS (docs/methods/dpg.md).
   double relaxation = 1.7;
-  // Without a strength: the answer lies this part of the way from the draw to the mean that x_t and y gave x0
-  // when half of x_t was signal (abar 1/2). auto: 0.05 where A's derivative leads; none where directions are
+  // Without a strength: what is coarse in the answer lies this part of the way from the draw to the mean that
+  // x_t and y gave x0 when half of x_t was signal (abar 1/2). auto: 0.25; none where directions are only
   // sampled, or a relaxation of 1 asks for draws.
   std::optional<double> mean_share;
+  // Runs, one after the other. What is coarse in the answer is the mean of all of them, the rest is the last
+  // one's: nearer to the truth for as many times the work.
+  int draws = 1;
   std::string rewards = "code";  // Z and r by the authors' program, or by the paper's text
   double smallest_r = 0;         // r is at least this
   double momentum = 0;           // beta: g <- beta t/T g_previous + (1 - beta t/T) g
@@ -46,8 +50,8 @@ struct DpgOptions {
   std::string detail = "auto";
   // Black boxes: measure the slope along the residual itself, and sample only the rest.
   bool guess = true;
-  std::int64_t queries =
-      0;  // evaluations of A in the whole run, dealt out evenly; 0: mc samples at every step
+  // Evaluations of A for the answer, dealt out evenly; 0: mc samples at every step.
+  std::int64_t queries = 0;
 };
 void validate(const DpgOptions& options);
 

@@ -22,8 +22,8 @@ Result run_guided(MeasuredGuide& guide, const SamplerOptions& sampler, const Ima
                   const Observer& observer) {
   const ReverseRun run = run_reverse(prior, sampler, rng, images, static_cast<int>(shape.height),
                                      static_cast<int>(shape.width), &guide, observer);
-  const Cost cost{run.network_calls, guide.reverse_passes, guide.operator_calls};
   const Tensor answer = run.stopped ? run.x : guide.finish(run.x);
+  const Cost cost{run.network_calls, guide.reverse_passes, guide.operator_calls};
   return {answer.clamp(-1, 1), std::move(guide.history), cost, run.stopped};
 }
 

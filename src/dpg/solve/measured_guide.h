@@ -12,7 +12,7 @@ class MeasuredGuide : public Guide {
   explicit MeasuredGuide(const Measurement& m) : m_(m) {}
   Guidance at(const ReverseStep& step) final;
   // The answer, from the loop's last x.
-  virtual Tensor finish(const Tensor& x) const { return x; }
+  virtual Tensor finish(const Tensor& x) { return x; }
 
   History history;
   std::int64_t operator_calls = 0;

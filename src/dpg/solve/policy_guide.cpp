@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "dpg/core/error.h"
+#include "dpg/solve/answer.h"
 #include "dpg/solve/coarse_noise.h"
 #include "dpg/solve/late_noise.h"
 #include "dpg/solve/posterior_mean.h"
@@ -20,8 +21,9 @@ namespace {
 // noise does (docs/methods/dpg.md).
 constexpr double kLate = 4;
 
-// How far an answer lies from its draw towards the mean (docs/methods/dpg.md has others).
-constexpr double kMeanShare = 0.05;
+// How far what is coarse in an answer lies from its draw towards the mean that was on the way, and what is
+// coarse, in pixels, there and beside other draws (docs/methods/dpg.md has others).
+constexpr double kMeanShare = 0.25, kCoarse = 1, kCoarseOfDraws = 2;
 
 RewardRule rule_of(const DpgOptions& o) {
   return o.rewards == "text" ? RewardRule::text : RewardRule::code;
@@ -68,20 +70,21 @@ int unguided_steps(const DpgOptions& o) {
 // guided step one to each step length where that is found, two to a guess, the rest to samples.
 int samples_within(const DpgOptions& o, const Measurement& m) {
   if (o.queries == 0) return o.mc;
+  const std::int64_t queries = o.queries / o.draws;
   const int guided_steps = o.sampler.steps - unguided_steps(o);
   const int lengths = o.strength ? 0 : guesses(o, m) ? guessed_passes(o) : 1;
   const std::int64_t each =
-      (o.queries - o.sampler.steps) / std::max(guided_steps, 1) - lengths - (guesses(o, m) ? 2 : 0);
+      (queries - o.sampler.steps) / std::max(guided_steps, 1) - lengths - (guesses(o, m) ? 2 : 0);
   const std::int64_t samples = each / evaluations(o, m);
-  check(samples >= 2, "queries = ", o.queries, " leaves fewer than two samples for each of ", guided_steps,
-        " guided steps; allow more queries or take fewer steps");
+  check(samples >= 2, "queries = ", o.queries, " leaves fewer than two samples for each of ",
+        guided_steps * o.draws, " guided steps; allow more queries or take fewer steps");
   return static_cast<int>(samples);
 }
 
 }  // namespace
 
 PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const Rng& rng,
-                         std::span<const std::uint32_t> images)
+                         std::span<const std::uint32_t> images, Answer answer)
     : MeasuredGuide(m),
       options_(options),
       rng_(rng),
@@ -90,13 +93,23 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
       samples_(samples_within(options, m)),
       estimator_(choose_estimator(options, m)),
       noise_levels_(noise_levels_tensor(m)),
-      mean_share_(options.mean_share.value_or(
-          options.relaxation > 1 && estimator_ == Estimator::exact ? kMeanShare : 0)) {}
+      mean_share_(0),
+      raises_(false) {
+  if (answer == Answer::draw || options.strength) return;
+  const bool relaxed = options.relaxation > 1, led = estimator_ == Estimator::exact;
+  mean_share_ = options.mean_share.value_or(relaxed && (led || guessed()) ? kMeanShare : 0);
+  raises_ = relaxed && led && as_linear(*m.A);
+}
+
+// Whether A^T is guessed: a black box whose measurements are pictures.
+bool PolicyGuide::guessed() const {
+  return estimator_ != Estimator::exact && guesses(options_, m_);
+}
 
 SamplerOptions PolicyGuide::sampler() const {
   SamplerOptions chosen = options_.sampler;
-  const bool led = estimator_ == Estimator::exact && as_linear(*m_.A) && !options_.strength;
-  if (chosen.spacing == "auto") chosen.spacing = led ? "power:2" : "power:1.5";
+  const bool late = !options_.strength && (guessed() || (estimator_ == Estimator::exact && as_linear(*m_.A)));
+  if (chosen.spacing == "auto") chosen.spacing = late ? "power:2" : "power:1.5";
   return chosen;
 }
 
@@ -114,7 +127,7 @@ Tensor PolicyGuide::move(const ReverseStep& step, const Tensor& prediction, cons
   if (options_.strength) return by_strength(policy, step);
   const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
   const Tensor w = estimator_ == Estimator::exact ? towards_mean(policy, step, abar)
-                   : guesses(options_, m_)        ? towards_guessed_mean(policy, step, abar)
+                   : guessed()                    ? towards_guessed_mean(policy, step, abar)
                                                   : along_samples(policy, step, abar);
   if (keeps_mean(step)) mean_ = step.denoised.x0 + (1 - abar) / std::sqrt(abar) * w;
   // x0 moves by c w; this is what that means for the noise estimate.
@@ -127,10 +140,20 @@ bool PolicyGuide::keeps_mean(const ReverseStep& step) const {
          step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)] >= 0.5;
 }
 
-// A little of the way to the mean is nearer to the truth at once, and takes away detail that relaxed draws
-// have too much of (docs/methods/dpg.md).
-Tensor PolicyGuide::finish(const Tensor& x) const {
-  return mean_.defined() ? x + mean_share_ * (mean_.clamp(-1, 1) - x) : x;
+// A mean is nearer to the truth than a draw and has less detail, so it is what is coarse that moves there.
+// And a relaxed draw lies nearer to y than the truth does, which helps on the way and not in the answer
+// (docs/methods/dpg.md).
+Tensor PolicyGuide::finish(const Tensor& x) {
+  Tensor answer = x;
+  if (others_.defined()) {
+    const Tensor mean = (others_ + answer) / (other_draws_ + 1);
+    answer = answer + coarse_part(mean - answer, kCoarseOfDraws);
+  }
+  if (mean_.defined()) answer = answer + mean_share_ * coarse_part(mean_.clamp(-1, 1) - answer, kCoarse);
+  if (!raises_) return answer;
+  operator_calls += raised_to_floor_calls();
+  const Tensor floors = noise_levels_ * std::sqrt(static_cast<double>(m_.A->measurements()));
+  return raised_to_floor(*as_linear(*m_.A), m_.y, floors, answer);
 }
 
 Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {

@@ -11,12 +11,18 @@ class PolicyGuide : public MeasuredGuide {
   // Which estimator runs, once the problem is known.
   enum class Estimator { exact, collapsed, streamed };
 
-  // The options, the measurement and the generator are the caller's, for as long as the run lasts.
+  // What finish() makes of the loop's last x: the answer that the options ask for, or that x itself.
+  enum class Answer { finished, draw };
+
+  // The options, the measurement and the pictures' numbers are the caller's, for as long as the run lasts.
   PolicyGuide(const DpgOptions& options, const Measurement& m, const Rng& rng,
-              std::span<const std::uint32_t> images);
+              std::span<const std::uint32_t> images, Answer answer = Answer::finished);
   Track track(int i) const override { return i < unguided_ ? Track::nothing : Track::gradient; }
   bool stays_on_gpu() const override;
-  Tensor finish(const Tensor& x) const override;
+  Tensor finish(const Tensor& x) override;
+  // `count` other draws for the same measurements, as their sum: their mean with this one is the coarse part
+  // of the answer.
+  void beside(const Tensor& sum, int count) { others_ = sum, other_draws_ = count; }
   // The reverse loop's options, with a spacing for this problem where none is given.
   SamplerOptions sampler() const;
 
@@ -34,6 +40,7 @@ class PolicyGuide : public MeasuredGuide {
                     int passes, Adjoint adjoint);
   Tensor residual_with_noise(const PolicyStep& policy, const ReverseStep& step, double abar);
   bool keeps_mean(const ReverseStep& step) const;
+  bool guessed() const;
 
   Tensor policy_gradient(const PolicyStep& policy, const ReverseStep& step);
   Tensor reward_unit(const Tensor& residual) const;
@@ -41,7 +48,7 @@ class PolicyGuide : public MeasuredGuide {
   Tensor with_momentum(const Tensor& g, const ReverseStep& step);
 
   const DpgOptions& options_;
-  const Rng& rng_;
+  const Rng rng_;
   std::span<const std::uint32_t> images_;
   int unguided_, samples_;
   Estimator estimator_;
@@ -50,6 +57,9 @@ class PolicyGuide : public MeasuredGuide {
   Tensor last_g_;
   double mean_share_;
   Tensor mean_;  // of x0, half-way; undefined before that
+  Tensor others_;
+  int other_draws_ = 0;
+  bool raises_;  // the residual to the noise floor, where it lies below
 };
 
 }  // namespace dpg

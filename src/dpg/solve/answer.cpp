@@ -1,0 +1,48 @@
+#include "dpg/solve/answer.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "dpg/measure/gaussian_blur.h"
+#include "dpg/solve/measured_guide.h"
+
+namespace dpg {
+namespace {
+
+// One is exact where A A^T is a multiple of the identity and nothing is clamped; clamped values need more.
+constexpr int kRounds = 3;
+
+}  // namespace
+
+Tensor coarse_part(const Tensor& pictures, double sigma) {
+  const std::int64_t reach = std::lround(std::ceil(4 * sigma)), channels = pictures.size(1);
+  const Tensor kernel = gaussian_kernel(2 * reach + 1, sigma).to(pictures.options());
+  const Tensor padded = torch::replication_pad2d(pictures, {reach, reach, reach, reach});
+  const auto along = [&](const Tensor& x, torch::IntArrayRef shape) {
+    const Tensor weights = kernel.view(shape).expand({channels, 1, shape[2], shape[3]}).contiguous();
+    const std::int64_t no_padding = 0;
+    return torch::conv2d(x, weights, {}, 1, torch::IntArrayRef(no_padding), 1, channels);
+  };
+  return along(along(padded, {1, 1, 2 * reach + 1, 1}), {1, 1, 1, 2 * reach + 1});
+}
+
+int raised_to_floor_calls() {
+  return 3 * kRounds;
+}
+
+Tensor raised_to_floor(const LinearOperator& A, const Tensor& y, const Tensor& floors, const Tensor& x) {
+  Tensor raised = x;
+  for (int round = 0; round < kRounds; ++round) {
+    const Tensor e = y - A.apply(raised.clamp(-1, 1));
+    const Tensor w = A.adjoint(e), q = A.apply(w);
+    // ||e + s q||^2 = floor^2; <e, q> = ||w||^2, so the larger root is the one forwards.
+    const Tensor a = image_product(q, q), b = image_product(e, q);
+    const Tensor missing = (over_rows(floors.square(), e) - image_product(e, e)).clamp_min(0);
+    const Tensor s = missing / (b + (b.square() + a * missing).sqrt()).clamp_min(1e-30);
+    raised = raised - over_rows(s, w) * w;
+  }
+  return raised;
+}
+
+}  // namespace dpg

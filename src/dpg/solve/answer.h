@@ -1,0 +1,19 @@
+// From a draw to the answer: what is coarse in it is brought nearer to a mean, and its residual to the noise
+// floor. docs/methods/dpg.md says why, with figures.
+#pragma once
+
+#include "dpg/measure/operator.h"
+
+namespace dpg {
+
+// What is coarse in pictures [N, C, H, W]: a Gaussian blur of `sigma` pixels, edges repeated.
+Tensor coarse_part(const Tensor& pictures, double sigma);
+
+// x [N, C, H, W] moved along A^T (y - A x) until ||y - A x|| is `floors`, [N], where it lies below that;
+// elsewhere as it is. Pictures are clamped to the range before A sees them, as an answer will be.
+Tensor raised_to_floor(const LinearOperator& A, const Tensor& y, const Tensor& floors, const Tensor& x);
+
+// Applications of A and A^T in one call.
+int raised_to_floor_calls();
+
+}  // namespace dpg

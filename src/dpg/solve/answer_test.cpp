@@ -1,0 +1,99 @@
+// What makes an answer of a draw, each part against its definition.
+#include "dpg/solve/answer.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "dpg/solve/solver.h"
+#include "dpg/solve/test_problem.h"
+
+namespace dpg {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+TEST(CoarsePart, KeepsWavesByTheirLength) {
+  constexpr int kWide = 96;
+  const Tensor place = torch::arange(kWide, torch::kFloat);
+  for (const double sigma : {1.0, 2.0})
+    for (const double waves : {1.0 / 32, 1.0 / 12, 1.0 / 6, 1.0 / 3}) {
+      const Tensor wave = torch::cos(2 * kPi * waves * place);
+      const double kept = std::exp(-2 * std::pow(kPi * sigma * waves, 2));
+      for (const bool down : {false, true}) {
+        const Tensor picture = (down ? wave.view({1, 1, kWide, 1}) : wave.view({1, 1, 1, kWide}))
+                                   .expand({2, 3, kWide, kWide})
+                                   .contiguous();
+        // Away from the edges, where they are repeated.
+        const auto inner = [](const Tensor& x) { return x.slice(2, 16, 80).slice(3, 16, 80); };
+        const Tensor off = inner(coarse_part(picture, sigma)) - kept * inner(picture);
+        EXPECT_LT(off.abs().max().item<double>(), 2e-3) << sigma << " " << waves << " " << down;
+      }
+    }
+}
+
+TEST(CoarsePart, KeepsWhatIsFlatOfAnySize) {
+  for (const std::int64_t side : {1, 5, 40}) {
+    const Tensor flat = torch::tensor({0.5f, -0.25f}).view({2, 1, 1, 1}).expand({2, 3, side, side + 1});
+    const Tensor coarse = coarse_part(flat.contiguous(), 2);
+    ASSERT_EQ(coarse.sizes(), flat.sizes());
+    EXPECT_LT((coarse - flat).abs().max().item<double>(), 1e-6) << side;
+  }
+}
+
+// Rows with residuals below and above the floor.
+struct Fitted {
+  explicit Fitted(const std::string& op) : c(op, "gaussian:0.1"), A(*as_linear(*c.m.A)) {
+    x = 0.5 * c.truth;
+    const Tensor exact = A.apply(x), noise = c.m.y - A.apply(c.truth);
+    y = exact + noise * torch::tensor({0.5f, 0.9f, 1.6f}).view({3, 1, 1, 1});
+    floors = residual_norm(noise, torch::zeros_like(noise));
+  }
+  Tensor ratio(const Tensor& picture) const {
+    return residual_norm(y, A.apply(picture.clamp(-1, 1))) / floors;
+  }
+  TestProblem c;
+  const LinearOperator& A;
+  Tensor x, y, floors;
+};
+
+TEST(RaisedToFloor, PutsTheResidualThereFromBelow) {
+  for (const std::string op : {"sr:2", "blur:sigma=1,size=5", "inpaint:box,height=4,width=4"}) {
+    const Fitted f(op);
+    const Tensor raised = raised_to_floor(f.A, f.y, f.floors, f.x);
+    const Tensor before = f.ratio(f.x), after = f.ratio(raised);
+    EXPECT_NEAR(before[0].item<double>(), 0.5, 1e-4) << op;
+    EXPECT_NEAR(after[0].item<double>(), 1, 1e-3) << op;
+    EXPECT_NEAR(after[1].item<double>(), 1, 1e-3) << op;
+    EXPECT_TRUE(torch::equal(raised[2], f.x[2])) << op << ": a residual above the floor is left alone";
+  }
+}
+
+// The shortest way there: for averages along A^T e, nothing of what A does not see.
+TEST(RaisedToFloor, LeavesWhatTheDataDoNotSee) {
+  const Fitted f("sr:2");
+  const Tensor moved = raised_to_floor(f.A, f.y, f.floors, f.x) - f.x;
+  EXPECT_GT(moved[0].norm().item<double>(), 0.1);
+  const Tensor seen = f.A.pseudo_inverse(f.A.apply(moved));
+  EXPECT_LT(relative_error(seen, moved), 1e-5);
+}
+
+// Values at the end of the range cannot move further, so the others have to.
+TEST(RaisedToFloor, CountsWhatTheRangeHolds) {
+  Fitted f("identity");
+  f.x = torch::where(f.x > 0, torch::ones_like(f.x), f.x);
+  f.y = f.x + 0.5 * (f.y - f.A.apply(0.5 * f.c.truth));
+  const Tensor after = f.ratio(raised_to_floor(f.A, f.y, f.floors, f.x));
+  EXPECT_NEAR(after[0].item<double>(), 1, 0.03);
+}
+
+TEST(RaisedToFloor, WithoutNoiseThereIsNothingToRaise) {
+  const Fitted f("sr:2");
+  EXPECT_TRUE(torch::equal(raised_to_floor(f.A, f.y, torch::zeros({3}), f.x), f.x));
+  const Tensor exact = f.A.apply(f.x);  // and a residual of zero has no direction
+  EXPECT_TRUE(torch::isfinite(raised_to_floor(f.A, exact, f.floors, f.x)).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace dpg

@@ -1,0 +1,156 @@
+// From DPG's draws to its answers, on a Gaussian prior.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "dpg/core/error.h"
+#include "dpg/solve/answer.h"
+#include "dpg/solve/catalog.h"
+#include "dpg/solve/dpg.h"
+#include "dpg/solve/settings.h"
+#include "dpg/solve/test_problem.h"
+
+namespace dpg {
+namespace {
+
+constexpr int kSide = TestProblem::kSide;
+
+Result solve(const TestProblem& c, const DpgOptions& options, const Observer& observer = {}) {
+  return c.solve(Dpg(options), 1, observer);
+}
+
+// Each picture's y so many times, with runs of its own.
+TestProblem repeated(TestProblem c, int times) {
+  const auto pictures = static_cast<std::uint32_t>(c.m.y.size(0));
+  c.images.clear();
+  for (std::uint32_t i = 0; i < pictures * static_cast<std::uint32_t>(times); ++i) c.images.push_back(i);
+  c.m.y = c.m.y.repeat({times, 1, 1, 1});
+  c.truth = c.truth.repeat({times, 1, 1, 1});
+  return c;
+}
+
+DpgOptions fifty_steps() {
+  DpgOptions options;
+  options.passes = 6;
+  options.sampler = {.sampler = "ddpm", .steps = 50, .spacing = "power:1.5", .variance = "small"};
+  return options;
+}
+
+// Half-way to a draw, x_t and y say less of x0 than in the end: over many runs what they say has the
+// posterior's mean, and less of its spread. What is coarse in an answer goes a part of the way there, nearer
+// to the truth; draws do not.
+TEST(DpgAnswer, LiesBetweenTheDrawAndTheMean) {
+  constexpr int kDraws = 64;
+  const TestProblem c = repeated(faint_problem("sr:2", "gaussian:0.1"), kDraws);
+  DpgOptions options = fifty_steps();
+  const auto answers = [&](double relaxation, std::optional<double> share) {
+    options.relaxation = relaxation;
+    options.mean_share = share;
+    return solve(c, options).image;
+  };
+  const auto coarse = [&](const Tensor& x) { return coarse_part(x, 1).view({kDraws, 3, 3, kSide, kSide}); };
+  const auto spread = [&](const Tensor& x) { return coarse(x).var(0).sum().item<double>(); };
+  const auto error = [&](const Tensor& x) { return (x - c.truth).square().mean().item<double>(); };
+
+  const Tensor draws = answers(1, 0.0), means = answers(1, 1.0);
+  EXPECT_LT(spread(means), 0.9 * spread(draws));
+  const double apart = (coarse(means).mean(0) - coarse(draws).mean(0)).square().sum().item<double>();
+  EXPECT_LT(apart, 4 * (spread(draws) + spread(means)) / kDraws);
+  EXPECT_TRUE(torch::equal(answers(1, {}), draws));
+  // What is fine stays, but for what repeated edges make of it.
+  const Tensor checks = torch::tensor({1.f, -1.f}).repeat({kSide / 2});
+  const Tensor board = checks.view({-1, 1}) * checks;
+  const double fine = ((means - draws) * board).sum({2, 3}).abs().max().item<double>();
+  EXPECT_LT(fine, 0.05 * (means - draws).abs().sum({2, 3}).max().item<double>());
+
+  const Tensor chosen = answers(1.7, {});
+  EXPECT_TRUE(torch::equal(chosen, answers(1.7, 0.25)));
+  EXPECT_LT(error(chosen), error(answers(1.7, 0.0)));
+
+  options.estimator = "mc";
+  EXPECT_TRUE(torch::equal(answers(1.7, {}), answers(1.7, 0.0)));
+}
+
+// A relaxed draw's residual ends below the floor; an answer's is on it or above.
+TEST(DpgAnswer, HasTheResidualOfTheTruth) {
+  for (const std::string op : {"sr:2", "blur:sigma=1,size=5", "inpaint:box,height=4,width=4"}) {
+    const TestProblem c(op, "gaussian:0.1");
+    const DpgOptions options = fifty_steps();
+    const Tensor residual = residual_norm(c.m.y, c.m.A->apply(solve(c, options).image));
+    for (int i = 0; i < 3; ++i)
+      EXPECT_GT(residual[i].item<double>(), 0.99 * noise_floors(c.m)[static_cast<std::size_t>(i)]) << op;
+  }
+}
+
+// What is coarse in the answer is the mean of the draws, what is fine the first one's.
+TEST(DpgAnswer, TakesItsCoarsePartFromAllDraws) {
+  const TestProblem c = faint_problem("sr:2", "gaussian:0.1");
+  DpgOptions options = fifty_steps();
+  options.relaxation = 1;  // draws as they are
+  const Tensor first = solve(c, options).image;
+  const Tensor second = c.solve(Dpg(options), 1 + 0x9E3779B97F4A7C15u).image;
+  EXPECT_GT(relative_error(second, first), 0.1);
+  options.draws = 2;
+  const Result both = solve(c, options);
+  EXPECT_LT(relative_error(both.image, first + coarse_part((second - first) / 2, 2)), 1e-5);
+  EXPECT_EQ(both.cost.network_calls, 100);
+  EXPECT_EQ(both.history.t.size(), 50u);
+}
+
+TEST(DpgAnswer, OfMoreDrawsIsNearerToTheTruth) {
+  const TestProblem c = repeated(faint_problem("sr:2", "gaussian:0.1"), 32);
+  DpgOptions options = fifty_steps();
+  options.relaxation = 1;
+  const auto error = [&](int draws) {
+    options.draws = draws;
+    return coarse_part(solve(c, options).image - c.truth, 2).square().mean().item<double>();
+  };
+  // Coarse error: V of the mean and V of the draw, the latter divided by the draws.
+  const double one = error(1), two = error(2), four = error(4);
+  EXPECT_NEAR(two / one, 0.75, 0.1);
+  EXPECT_NEAR(four / one, 0.625, 0.1);
+}
+
+TEST(DpgAnswer, OfABatchIsThatOfItsPictures) {
+  const TestProblem c("inpaint:random,removed=0.5");
+  DpgOptions options = fifty_steps();
+  options.draws = 3;
+  const Tensor all = solve(c, options).image;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_LT(relative_error(all.slice(0, i, i + 1), solve(c.row(i), options).image), 2e-5);
+}
+
+TEST(DpgAnswer, CountsTheStepsOfAllDraws) {
+  const TestProblem c;
+  DpgOptions options = fifty_steps();
+  options.draws = 3;
+  int last = 0;
+  solve(c, options, [&](const StepRecord& record) {
+    EXPECT_EQ(record.done, ++last);
+    EXPECT_EQ(record.total, 150);
+    return Next::go_on;
+  });
+  EXPECT_EQ(last, 150);
+  const Result stopped = solve(
+      c, options, [](const StepRecord& record) { return record.done == 70 ? Next::stop : Next::go_on; });
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.cost.network_calls, 70);
+
+  EXPECT_EQ(network_calls("dpg", complete_settings("dpg", Json{{"draws", 3}})), 300);
+  options.draws = 0;
+  EXPECT_THROW(Dpg{options}, Error);
+}
+
+// Queries are dealt out over all draws.
+TEST(DpgAnswer, StaysWithinItsQueries) {
+  const TestProblem c("quantize:8", "none");
+  DpgOptions options;
+  options.sampler.steps = 10;
+  options.draws = 2;
+  options.queries = 1000;
+  const Result result = solve(c, options);
+  EXPECT_LE(result.cost.operator_calls, 1000);
+  EXPECT_GE(result.cost.operator_calls, 800);
+}
+
+}  // namespace
+}  // namespace dpg
