@@ -17,6 +17,7 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("passes", o.passes);
   visit("relaxation", o.relaxation);
   visit("mean_share", o.mean_share);
+  visit("floor", o.floor);
   visit("draws", o.draws);
   visit("rewards", o.rewards);
   visit("smallest_r", o.smallest_r);

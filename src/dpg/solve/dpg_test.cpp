@@ -179,6 +179,7 @@ TEST(Dpg, RelaxationComesNearerToTheTruth) {
   const auto error = [&](double relaxation) {
     DpgOptions options;
     options.relaxation = relaxation;
+    options.floor = false;
     options.passes = 6;
     options.sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5", .variance = "small"};
     return (solve(c, options).image - c.truth.repeat({kDraws, 1, 1, 1})).square().mean().item<double>();
@@ -205,6 +206,7 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   DpgOptions options;
   options.relaxation = rho;
   options.mean_share = 0;
+  options.floor = false;
   options.unguided = 0;
   options.sampler = {.sampler = "ddpm", .steps = kSteps, .spacing = "power:2", .variance = "small"};
   const double variance = solve(c, options).image.var(0).mean().item<double>();
@@ -229,7 +231,7 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
 }
 
 // Where no spacing is asked for, steps are denser at low noise for a linear operator whose adjoint leads, and
-// for a black box whose measurements are pictures.
+// for a black box whose measurements have the shape of pictures.
 TEST(Dpg, SpacesItsStepsByWhatLeads) {
   for (const std::string op : {"sr:2", "hdr", "quantize:8", "phase"})
     for (const std::string estimator : {"auto", "mc"}) {
@@ -238,8 +240,8 @@ TEST(Dpg, SpacesItsStepsByWhatLeads) {
       options.estimator = estimator;
       options.strength.reset();
       DpgOptions named = options;
-      const bool late =
-          (op == "sr:2" && estimator == "auto") || op == "quantize:8" || (op == "hdr" && estimator == "mc");
+      const bool linear = op == "sr:2", box = op == "quantize:8" || estimator == "mc";
+      const bool late = linear ? estimator == "auto" : box;
       named.sampler.spacing = late ? "power:2" : "power:1.5";
       EXPECT_TRUE(torch::equal(solve(c, options).image, solve(c, named).image)) << op << " " << estimator;
     }

@@ -98,7 +98,7 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
   if (answer == Answer::draw || options.strength) return;
   const bool relaxed = options.relaxation > 1, led = estimator_ == Estimator::exact;
   mean_share_ = options.mean_share.value_or(relaxed && (led || guessed()) ? kMeanShare : 0);
-  raises_ = relaxed && led && as_linear(*m.A);
+  raises_ = options.floor && relaxed && led && as_linear(*m.A);
 }
 
 // Whether A^T is guessed: a black box whose measurements are pictures.
