@@ -44,6 +44,7 @@ void validate(const DpgOptions& o) {
   check(o.relaxation > 0, "relaxation = ", o.relaxation, " must be positive");
   check(!o.mean_share || (*o.mean_share >= 0 && *o.mean_share <= 1),
         "mean_share = ", o.mean_share.value_or(0), " must lie in [0, 1]");
+  check(o.floor >= 0 && o.floor <= 1, "floor = ", o.floor, " must lie in [0, 1]");
   check(o.draws >= 1, "draws = ", o.draws, " must be at least 1");
   check(o.rewards == "code" || o.rewards == "text", "rewards \"", o.rewards, "\" is not one of code, text");
   check(o.smallest_r >= 0, "smallest_r = ", o.smallest_r, " must not be negative");

@@ -38,9 +38,10 @@ struct DpgOptions {
   // x_t and y gave x0 when half of x_t was signal (abar 1/2). auto: 0.25; none where directions are only
   // sampled, or a relaxation of 1 asks for draws.
   std::optional<double> mean_share;
-  // Without a strength, for a linear A and a relaxation above 1: an answer whose residual lies below the
-  // noise floor is moved until it is there. Relaxed draws lie nearer to y than the truth does.
-  bool floor = true;
+  // Without a strength, for a linear A and a relaxation above 1: an answer whose residual lies below this
+  // part of the noise floor is moved until it is there. Relaxed draws lie nearer to y than the truth does. 0:
+  // never.
+  double floor = 0.97;
   // Runs, one after the other. What is coarse in the answer is the mean of all of them, the rest is the last
   // one's: nearer to the truth for as many times the work.
   int draws = 1;

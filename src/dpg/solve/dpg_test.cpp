@@ -179,7 +179,7 @@ TEST(Dpg, RelaxationComesNearerToTheTruth) {
   const auto error = [&](double relaxation) {
     DpgOptions options;
     options.relaxation = relaxation;
-    options.floor = false;
+    options.floor = 0;
     options.passes = 6;
     options.sampler = {.sampler = "ddpm", .steps = 100, .spacing = "power:1.5", .variance = "small"};
     return (solve(c, options).image - c.truth.repeat({kDraws, 1, 1, 1})).square().mean().item<double>();
@@ -206,7 +206,7 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   DpgOptions options;
   options.relaxation = rho;
   options.mean_share = 0;
-  options.floor = false;
+  options.floor = 0;
   options.unguided = 0;
   options.sampler = {.sampler = "ddpm", .steps = kSteps, .spacing = "power:2", .variance = "small"};
   const double variance = solve(c, options).image.var(0).mean().item<double>();

@@ -98,7 +98,7 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
   if (answer == Answer::draw || options.strength) return;
   const bool relaxed = options.relaxation > 1, led = estimator_ == Estimator::exact;
   mean_share_ = options.mean_share.value_or(relaxed && (led || guessed()) ? kMeanShare : 0);
-  raises_ = options.floor && relaxed && led && as_linear(*m.A);
+  raises_ = options.floor > 0 && relaxed && led && as_linear(*m.A);
 }
 
 // Whether A^T is guessed: a black box whose measurements are pictures.
@@ -152,7 +152,7 @@ Tensor PolicyGuide::finish(const Tensor& x) {
   if (mean_.defined()) answer = answer + mean_share_ * coarse_part(mean_.clamp(-1, 1) - answer, kCoarse);
   if (!raises_) return answer;
   operator_calls += raised_to_floor_calls();
-  const Tensor floors = noise_levels_ * std::sqrt(static_cast<double>(m_.A->measurements()));
+  const Tensor floors = options_.floor * noise_levels_ * std::sqrt(static_cast<double>(m_.A->measurements()));
   return raised_to_floor(*as_linear(*m_.A), m_.y, floors, answer);
 }
 
