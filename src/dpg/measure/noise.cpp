@@ -105,6 +105,10 @@ class PoissonNoise : public NoiseModel {
   }
   Loss loss() const override { return Loss::absolute; }
   double level(const Tensor& y) const override { return 2 * std::sqrt(mean_of(light(y)) / scale_); }
+  // Of one count at least: what is taken for black is not known to be.
+  Tensor variances(const Tensor& clean) const override {
+    return 4 / scale_ * light(clean).clamp_min(1 / scale_);
+  }
   std::string spec() const override {
     return str("poisson:rate=", number_text(rate_), ",clip=", clip_ ? "yes" : "no");
   }
@@ -158,6 +162,10 @@ class SpeckleNoise : public NoiseModel {
     const double square = mean_of(((y + 1) / 2).square()) / (1 + sigma_ * sigma_);
     return 2 * sigma_ * std::sqrt(square);
   }
+  // Never nothing: what is taken for black is not known to be.
+  Tensor variances(const Tensor& clean) const override {
+    return (2 * sigma_ * light(clean).clamp_min(1. / 255)).square();
+  }
   std::string spec() const override { return "speckle:sigma=" + number_text(sigma_); }
 
  private:
@@ -174,6 +182,10 @@ Tensor observed_entries(const Operator& a, const Tensor& y) {
 }
 
 }  // namespace
+
+Tensor NoiseModel::variances(const Tensor&) const {
+  return {};
+}
 
 std::shared_ptr<const NoiseModel> make_noise(const std::string& text) {
   static const std::vector<std::string> names = {"gaussian", "poisson", "salt-pepper", "speckle", "none"};

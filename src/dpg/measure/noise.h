@@ -31,6 +31,8 @@ class NoiseModel {
   // Standard deviation of one measurement on the [-1, 1] range (for Poisson and speckle: the mean level given
   // y). y may have any shape; noise_level() below hands over the observed entries only.
   virtual double level(const Tensor& y) const = 0;
+  // The variance of each measurement when the clean ones are `clean`; undefined: the same for all, level()^2.
+  virtual Tensor variances(const Tensor& clean) const;
   virtual std::string spec() const = 0;  // "gaussian:sigma=0.05", "poisson:rate=1,clip=yes", "none", ...
 };
 

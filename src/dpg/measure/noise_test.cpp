@@ -121,6 +121,23 @@ TEST(Noise, LevelMatchesTheErrorItMakes) {
   }
 }
 
+// Light decides how much photons vary: over many draws, entry by entry.
+TEST(Noise, VariancesAreThoseOfTheErrors) {
+  const Tensor clean = torch::linspace(-1, 1, 6).view({1, 1, 1, 6}), lit = clean[0] > -1;
+  std::vector<std::uint32_t> draws;
+  for (std::uint32_t i = 0; i < 4000; ++i) draws.push_back(i);
+  const Tensor many = clean.repeat({4000, 1, 1, 1});
+  for (const std::string spec : {"poisson:rate=0.2,clip=no", "speckle:0.3"}) {
+    const auto noise = make_noise(spec);
+    const Tensor found = (noise->corrupt(many, Rng(5), draws) - many).square().mean(0);
+    const Tensor expected = noise->variances(clean)[0];
+    EXPECT_LT(((found / expected - 1).abs() * lit).max().item<double>(), 0.1) << spec;
+    EXPECT_GT(expected.min().item<double>(), 0) << spec;  // black
+  }
+  EXPECT_NEAR(make_noise("poisson:0.2")->variances(clean).min().item<double>(), 4 / (51. * 51.), 1e-7);
+  EXPECT_FALSE(make_noise("gaussian:0.1")->variances(clean).defined());
+}
+
 TEST(Noise, TouchesOnlyWhatIsObserved) {
   const std::vector<std::uint32_t> images = {0, 1};
   auto a = make_operator("inpaint:random", {{3, 32, 32}, 1, images});

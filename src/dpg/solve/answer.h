@@ -16,4 +16,9 @@ Tensor raised_to_floor(const LinearOperator& A, const Tensor& y, const Tensor& f
 // Applications of A and A^T in one call.
 int raised_to_floor_calls();
 
+// How far x may go along `way`, at most `share`, [N, 1, 1, 1], so that ||y - A x|| does not rise above
+// `floors`, [N]; where it lies above them already, so that it does not rise. A is applied twice.
+Tensor share_within_floor(const LinearOperator& A, const Tensor& y, const Tensor& floors, const Tensor& x,
+                          const Tensor& way, double share);
+
 }  // namespace dpg

@@ -95,5 +95,31 @@ TEST(RaisedToFloor, WithoutNoiseThereIsNothingToRaise) {
   EXPECT_TRUE(torch::isfinite(raised_to_floor(f.A, exact, f.floors, f.x)).all().item<bool>());
 }
 
+// All of the way where the residual stays below the floor; otherwise to where it is on it, or no worse.
+TEST(ShareWithinFloor, EndsWhereTheResidualWouldRise) {
+  for (const std::string op : {"sr:2", "blur:sigma=1,size=5", "inpaint:box,height=4,width=4"}) {
+    const Fitted f(op);
+    const Tensor away = normal_noise(Rng(6), f.c.images, 0, 0, {3, kTestSide, kTestSide});
+    const auto share = [&](const Tensor& way) {
+      return share_within_floor(f.A, f.y, f.floors, f.x, way, 0.25);
+    };
+    EXPECT_TRUE(torch::equal(share(1e-4 * away).flatten().slice(0, 0, 2), torch::full({2}, 0.25f))) << op;
+    const Tensor far = share(10 * away), after = f.ratio(f.x + far * 10 * away), before = f.ratio(f.x);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_LT(far[i].item<double>(), 0.25) << op;
+      EXPECT_NEAR(after[i].item<double>(), 1, 1e-3) << op;
+    }
+    EXPECT_LT(after[2].item<double>(), before[2].item<double>() + 1e-4) << op << ": above the floor";
+  }
+}
+
+TEST(ShareWithinFloor, IsAllOfItWhereTheDataDoNotSee) {
+  const Fitted f("sr:2");
+  const Tensor away = normal_noise(Rng(6), f.c.images, 0, 0, {3, kTestSide, kTestSide});
+  const Tensor unseen = away - f.A.pseudo_inverse(f.A.apply(away));
+  const Tensor share = share_within_floor(f.A, f.y, f.floors, f.x, unseen, 0.25);
+  EXPECT_EQ(share.slice(0, 0, 2).min().item<double>(), 0.25);
+}
+
 }  // namespace
 }  // namespace dpg

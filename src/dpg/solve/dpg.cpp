@@ -28,6 +28,12 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("queries", o.queries);
 }
 
+// A long run's steps lie so near to each other that what one leaves over is the next one's.
+int passes_of(const DpgOptions& o) {
+  constexpr int kLongRun = 200;
+  return o.passes.value_or(o.sampler.steps < kLongRun ? 3 : 2);
+}
+
 std::int64_t network_calls(const DpgOptions& o) {
   return static_cast<std::int64_t>(o.sampler.steps) * o.draws;
 }
@@ -40,7 +46,7 @@ void validate(const DpgOptions& o) {
   check(o.pairs == "auto" || o.pairs == "always" || o.pairs == "never", "pairs \"", o.pairs,
         "\" is not one of auto, always, never");
   check(!o.strength || *o.strength >= 0, "strength = ", o.strength.value_or(0), " must not be negative");
-  check(o.passes >= 1, "passes = ", o.passes, " must be at least 1");
+  check(!o.passes || *o.passes >= 1, "passes = ", o.passes.value_or(0), " must be at least 1");
   check(o.relaxation > 0, "relaxation = ", o.relaxation, " must be positive");
   check(!o.mean_share || (*o.mean_share >= 0 && *o.mean_share <= 1),
         "mean_share = ", o.mean_share.value_or(0), " must lie in [0, 1]");

@@ -28,8 +28,8 @@ struct DpgOptions {
   // B: the norm of the guidance beside the noise estimate. None: found at each step from the residual.
   std::optional<double> strength;
   // Without a strength: reverse passes of the network in one step (posterior_mean.h); where A^T is guessed,
-  // at most two; where it is only sampled, one.
-  int passes = 3;
+  // at most two; where it is only sampled, one. auto: 3, in runs of 200 steps or more 2.
+  std::optional<int> passes;
   // Without a strength: the move towards the data is this many times that of the posterior mean. 1 draws from
   // the posterior, residual on the noise floor; more trusts the data more, for a linear A also about the
   // noise of late steps, and is nearer to the truth in PSNR and LPIPS (docs/methods/dpg.md).
@@ -39,8 +39,9 @@ struct DpgOptions {
   // sampled, or a relaxation of 1 asks for draws.
   std::optional<double> mean_share;
   // Without a strength, for a linear A and a relaxation above 1: an answer whose residual lies below this
-  // part of the noise floor is moved until it is there. Relaxed draws lie nearer to y than the truth does. 0:
-  // never.
+  // part of the noise floor is moved until it is there, and the way to the mean ends where the residual
+  // would rise above the floor. Relaxed draws lie nearer to y than the truth does. 0: the residual is left
+  // alone.
   double floor = 0.97;
   // Runs, one after the other. What is coarse in the answer is the mean of all of them, the rest is the last
   // one's: nearer to the truth for as many times the work.
@@ -58,6 +59,7 @@ struct DpgOptions {
   std::int64_t queries = 0;
 };
 void validate(const DpgOptions& options);
+int passes_of(const DpgOptions& options);
 
 class Dpg : public Solver {
  public:

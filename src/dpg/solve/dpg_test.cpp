@@ -323,6 +323,44 @@ TEST(Dpg, AutomaticStrengthDrawsFromThePosterior) {
   EXPECT_NEAR(variance, spread, 0.15 * spread);
 }
 
+// Photons: dark entries vary less than bright ones, and are trusted more. The draws' mean is that of the
+// posterior with each entry's own variance, not with one for all.
+TEST(Dpg, TrustsEachEntryByItsLight) {
+  constexpr int kDraws = 256;
+  Tensor half = torch::full({3, kSide, kSide}, 0.7f);
+  half.slice(2, 0, kSide / 2).fill_(-0.5f);
+  const Tensor prior = 0.01 * torch::eye(kValues, torch::kDouble);
+  TestProblem c("identity", "poisson:rate=0.5,clip=no", std::make_shared<GaussianPrior>(half, prior));
+  c = c.row(0);
+  c.truth = (c.truth + half).clamp(-1, 1);
+  c.m = measure(c.m.A, c.m.noise, c.truth, 4, c.images);
+  const Tensor residual = c.m.y - half;
+  const auto mean = [&](const Tensor& variance) { return half + residual * 0.01 / (0.01 + variance); };
+  const double level = noise_level(c.m);
+  const Tensor own = mean(c.m.noise->variances(half)), same = mean(torch::tensor(level * level));
+  c.images.clear();
+  for (std::uint32_t i = 0; i < kDraws; ++i) c.images.push_back(i);
+  c.m.y = c.m.y.repeat({kDraws, 1, 1, 1});
+  DpgOptions options;
+  options.relaxation = 1;
+  options.unguided = 0;
+  options.sampler = {.sampler = "ddpm", .steps = 200, .spacing = "even", .variance = "small"};
+  const Tensor found = solve(c, options).image.mean(0, true);
+  EXPECT_LT((found - own).norm().item<double>(), 0.35 * (own - same).norm().item<double>());
+}
+
+// Long runs take fewer passes a step.
+TEST(Dpg, LongRunsTakeFewerPasses) {
+  DpgOptions options;
+  for (const auto& [steps, passes] : {std::pair{4, 3}, {100, 3}, {200, 2}, {1000, 2}}) {
+    options.sampler.steps = steps;
+    EXPECT_EQ(passes_of(options), passes) << steps;
+  }
+  options.passes = 5;
+  EXPECT_EQ(passes_of(options), 5);
+  EXPECT_EQ(default_settings("dpg").at("passes"), "auto");
+}
+
 TEST(Dpg, StaysWithinItsQueries) {
   for (const std::string op : {"quantize:8", "hdr"})
     for (const bool automatic : {false, true}) {

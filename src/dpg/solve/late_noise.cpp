@@ -11,15 +11,10 @@ namespace {
 
 constexpr int kIterations = 8;
 
-}  // namespace
-
-int late_part_calls() {
-  return 4 * kIterations;
-}
-
-// (reach^2 + (A A^T)^2) q = reach^2 v, divided by reach^2 + 1 so that no reach is too large for floats.
-Tensor late_part(const LinearOperator& A, const Tensor& v, const Tensor& reach) {
-  const auto seen_again = [&](const Tensor& p) { return A.apply(A.adjoint(p)); };
+// (reach^2 + M^2) q = reach^2 v, M = seen_again, divided by reach^2 + 1 so that no reach is too large for
+// floats.
+template <class SeenAgain>
+Tensor late_part_of(const SeenAgain& seen_again, const Tensor& v, const Tensor& reach) {
   const Tensor rest = 1 / (reach.square() + 1), square = reach.square() * rest;
   Tensor left = square * v, q = torch::zeros_like(v), direction = left;
   Tensor size = image_product(left, left);
@@ -34,6 +29,22 @@ Tensor late_part(const LinearOperator& A, const Tensor& v, const Tensor& reach) 
     size = next;
   }
   return q;
+}
+
+}  // namespace
+
+int late_part_calls() {
+  return 4 * kIterations;
+}
+
+Tensor late_part(const LinearOperator& A, const Tensor& v, const Tensor& reach, const Tensor& weights) {
+  if (weights.defined()) {
+    const Tensor roots = weights.sqrt();
+    return late_part_of([&](const Tensor& p) { return roots * A.apply(A.adjoint(roots * p)); }, roots * v,
+                        reach) /
+           roots;
+  }
+  return late_part_of([&](const Tensor& p) { return A.apply(A.adjoint(p)); }, v, reach);
 }
 
 }  // namespace dpg

@@ -25,6 +25,10 @@ constexpr double kLate = 4;
 // coarse, in pixels, there and beside other draws (docs/methods/dpg.md has others).
 constexpr double kMeanShare = 0.25, kCoarse = 1, kCoarseOfDraws = 2;
 
+// Where noise depends on the light, an entry is trusted at most so many times as much as the mean one: that
+// it is dark is only predicted, and noise there is not the only error (docs/methods/dpg.md has others).
+constexpr double kMostTrust = 3;
+
 RewardRule rule_of(const DpgOptions& o) {
   return o.rewards == "text" ? RewardRule::text : RewardRule::code;
 }
@@ -52,7 +56,7 @@ bool guesses(const DpgOptions& o, const Measurement& m) {
 // Guessed directions serve for two passes: at a third they chase the steps of operators that round (3 bits,
 // two faces, 1 to 3 passes: LPIPS 0.0345, 0.0309, 0.0387).
 int guessed_passes(const DpgOptions& o) {
-  return std::min(o.passes, 2);
+  return std::min(passes_of(o), 2);
 }
 
 // Evaluations of A for one sample.
@@ -94,11 +98,11 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
       estimator_(choose_estimator(options, m)),
       noise_levels_(noise_levels_tensor(m)),
       mean_share_(0),
-      raises_(false) {
+      keeps_to_floor_(false) {
   if (answer == Answer::draw || options.strength) return;
   const bool relaxed = options.relaxation > 1, led = estimator_ == Estimator::exact;
   mean_share_ = options.mean_share.value_or(relaxed && (led || guessed()) ? kMeanShare : 0);
-  raises_ = options.floor > 0 && relaxed && led && as_linear(*m.A);
+  keeps_to_floor_ = options.floor > 0 && relaxed && led && as_linear(*m.A);
 }
 
 // Whether A^T is guessed: a black box whose measurements are pictures.
@@ -149,11 +153,19 @@ Tensor PolicyGuide::finish(const Tensor& x) {
     const Tensor mean = (others_ + answer) / (other_draws_ + 1);
     answer = answer + coarse_part(mean - answer, kCoarseOfDraws);
   }
-  if (mean_.defined()) answer = answer + mean_share_ * coarse_part(mean_.clamp(-1, 1) - answer, kCoarse);
-  if (!raises_) return answer;
+  const Tensor floors = noise_levels_ * std::sqrt(static_cast<double>(m_.A->measurements()));
+  if (mean_.defined()) {
+    const Tensor way = coarse_part(mean_.clamp(-1, 1) - answer, kCoarse);
+    Tensor share = torch::full({}, mean_share_, way.options());
+    if (keeps_to_floor_) {
+      share = share_within_floor(*as_linear(*m_.A), m_.y, floors, answer, way, mean_share_);
+      operator_calls += 2;
+    }
+    answer = answer + share * way;
+  }
+  if (!keeps_to_floor_) return answer;
   operator_calls += raised_to_floor_calls();
-  const Tensor floors = options_.floor * noise_levels_ * std::sqrt(static_cast<double>(m_.A->measurements()));
-  return raised_to_floor(*as_linear(*m_.A), m_.y, floors, answer);
+  return raised_to_floor(*as_linear(*m_.A), m_.y, options_.floor * floors, answer);
 }
 
 Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {
@@ -165,7 +177,7 @@ Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {
 // The move to the mean given the data.
 Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
   const DifferentiableOperator& A = *as_differentiable(*m_.A);
-  return solve_mean(p, residual_with_noise(p, step, abar), step, abar, options_.passes,
+  return solve_mean(p, residual_with_noise(p, step, abar), step, abar, passes_of(options_), weights(p),
                     [&](const Tensor& left) {
                       ++operator_calls;
                       return A.vjp(p.mu, left);
@@ -182,7 +194,7 @@ Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& 
   const LinearOperator* A = as_linear(*m_.A);
   if (!A || share <= 0 || !step.noise.defined()) return residual;
   operator_calls += 1 + late_part_calls();
-  const Tensor late = late_part(*A, A->apply(step.noise), kLate * noise_variance(residual) / c);
+  const Tensor late = late_part(*A, A->apply(step.noise), kLate * noise_variance(residual) / c, weights(p));
   const double follows_x0 = -step.noise_coefficient * std::sqrt(1 - abar) / c;  // x_{i-1} follows x0 so far
   return residual - (keeps_mean(step) ? 0 : share / follows_x0) * late;
 }
@@ -191,7 +203,7 @@ Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& 
 // first pass leaves over is guessed, to scale.
 Tensor PolicyGuide::towards_guessed_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
   Tensor scale;  // of the guess, [N, 1, 1, 1]
-  return solve_mean(p, p.y - p.prediction, step, abar, guessed_passes(options_), [&](const Tensor& left) {
+  return solve_mean(p, p.y - p.prediction, step, abar, guessed_passes(options_), {}, [&](const Tensor& left) {
     const Tensor guess = residual_as_picture(left, p.mu);
     if (scale.defined()) return scale * guess;
     const Tensor sampled = -policy_gradient(p, step) * over_pictures(reward_unit(left));
@@ -203,12 +215,12 @@ Tensor PolicyGuide::towards_guessed_mean(const PolicyStep& p, const ReverseStep&
 
 template <class Adjoint>
 Tensor PolicyGuide::solve_mean(const PolicyStep& p, const Tensor& residual, const ReverseStep& step,
-                               double abar, int passes, Adjoint adjoint) {
+                               double abar, int passes, const Tensor& weights, Adjoint adjoint) {
   const Tensor variance = noise_variance(p.prediction);
   reverse_passes += passes - 1;  // the first is counted with the move
   operator_calls += passes;      // slopes
   return posterior_mean_move(
-      {*m_.A, adjoint, step.denoised, p.prediction, residual, variance, scale_.r, abar}, passes);
+      {*m_.A, adjoint, step.denoised, p.prediction, residual, variance, weights, scale_.r, abar}, passes);
 }
 
 // The same, as far as the sampled direction leads there.
@@ -259,9 +271,17 @@ Tensor PolicyGuide::reward_unit(const Tensor& residual) const {
   return scale_.Z * residual.flatten(1).abs().sum(1) / static_cast<double>(m_.A->measurements());
 }
 
-// [N, 1, ...], beside the residual. (For Poisson noise a variance for each entry was tried: no better.)
+// Its mean over the entries, [N, 1, ...], beside the residual.
 Tensor PolicyGuide::noise_variance(const Tensor& prediction) const {
   return over_rows(noise_levels_.square(), prediction);
+}
+
+// How much more each entry of y is to be trusted than the mean one; undefined: all alike. Noise that depends
+// on the light is known from the light that mu predicts.
+Tensor PolicyGuide::weights(const PolicyStep& p) const {
+  const Tensor variances = m_.noise->variances(p.prediction);
+  if (!variances.defined()) return {};
+  return (noise_variance(p.prediction) / variances).clamp_max(kMostTrust);
 }
 
 Tensor PolicyGuide::with_momentum(const Tensor& g, const ReverseStep& step) {

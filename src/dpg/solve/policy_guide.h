@@ -37,7 +37,7 @@ class PolicyGuide : public MeasuredGuide {
   Tensor along_samples(const PolicyStep& policy, const ReverseStep& step, double abar);
   template <class Adjoint>
   Tensor solve_mean(const PolicyStep& policy, const Tensor& residual, const ReverseStep& step, double abar,
-                    int passes, Adjoint adjoint);
+                    int passes, const Tensor& weights, Adjoint adjoint);
   Tensor residual_with_noise(const PolicyStep& policy, const ReverseStep& step, double abar);
   bool keeps_mean(const ReverseStep& step) const;
   bool guessed() const;
@@ -45,6 +45,7 @@ class PolicyGuide : public MeasuredGuide {
   Tensor policy_gradient(const PolicyStep& policy, const ReverseStep& step);
   Tensor reward_unit(const Tensor& residual) const;
   Tensor noise_variance(const Tensor& prediction) const;
+  Tensor weights(const PolicyStep& policy) const;
   Tensor with_momentum(const Tensor& g, const ReverseStep& step);
 
   const DpgOptions& options_;
@@ -59,7 +60,7 @@ class PolicyGuide : public MeasuredGuide {
   Tensor mean_;  // of x0, half-way; undefined before that
   Tensor others_;
   int other_draws_ = 0;
-  bool raises_;  // the residual to the noise floor, where it lies below
+  bool keeps_to_floor_;  // the answer's residual: raised where it lies below, not led above
 };
 
 }  // namespace dpg

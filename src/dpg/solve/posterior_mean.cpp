@@ -23,16 +23,17 @@ Tensor posterior_mean_move(const PosteriorMeanProblem& p, int passes) {
   const Tensor& mu = p.denoised.x0;
   Tensor left = p.residual, move;
   std::vector<Direction> directions;
+  const auto weighted = [&](const Tensor& e) { return p.weights.defined() ? p.weights * e : e; };
   for (int pass = 0; pass < passes; ++pass) {
-    Tensor w = p.denoised.pull_back(p.adjoint(left));
+    Tensor w = p.denoised.pull_back(p.adjoint(weighted(left)));
     Tensor q = c * slope_along({p.A, mu, p.prediction, p.radius}, w) + p.variance * left;
     for (const Direction& d : directions) {
-      const Tensor part = image_product(q, d.q) / d.square;
+      const Tensor part = image_product(q, weighted(d.q)) / d.square;
       q = q - part * d.q;
       w = w - over_rows(part, w) * d.w;
     }
-    const Tensor square = image_product(q, q).clamp_min(1e-30);
-    const Tensor length = image_product(left, q) / square;
+    const Tensor square = image_product(q, weighted(q)).clamp_min(1e-30);
+    const Tensor length = image_product(left, weighted(q)) / square;
     move = move.defined() ? move + over_rows(length, w) * w : over_rows(length, w) * w;
     left = left - length * q;
     directions.push_back({w, q, square});

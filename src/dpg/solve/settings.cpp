@@ -56,17 +56,6 @@ void SettingsReader::operator()(const char* name, std::string& value) {
   value = json->get<std::string>();
 }
 
-void SettingsReader::operator()(const char* name, std::optional<double>& value) {
-  const Json* json = find(name);
-  if (!json) return;
-  if (json->is_string() && json->get<std::string>() == "auto") {
-    value.reset();
-    return;
-  }
-  if (!json->is_number()) wrong(name, "a number or \"auto\"");
-  value = json->get<double>();
-}
-
 void SettingsReader::finish() const {
   for (const auto& [key, value] : json_.items())
     check(std::find(known_.begin(), known_.end(), key) != known_.end(), what_, " has no setting called \"",

@@ -21,7 +21,8 @@ class SettingsWriter {
   void operator()(const char* name, T& value) {
     json_[name] = value;
   }
-  void operator()(const char* name, std::optional<double>& value) {
+  template <class T>
+  void operator()(const char* name, std::optional<T>& value) {
     json_[name] = value ? Json(*value) : Json("auto");
   }
   Json take() { return std::move(json_); }
@@ -38,11 +39,20 @@ class SettingsReader {
   void operator()(const char* name, double& value);
   void operator()(const char* name, bool& value);
   void operator()(const char* name, std::string& value);
-  void operator()(const char* name, std::optional<double>& value);  // "auto" is none
+  void operator()(const char* name, std::optional<int>& value) { number_or_auto(name, value); }
+  void operator()(const char* name, std::optional<double>& value) { number_or_auto(name, value); }
   void finish() const;  // throws when a name was given that the method does not have
 
  private:
   const Json* find(const char* name);
+  template <class T>
+  void number_or_auto(const char* name, std::optional<T>& value) {  // "auto" is none
+    const Json* json = find(name);
+    if (!json) return;
+    if (*json == "auto") return value.reset();
+    if (!json->is_number()) wrong(name, "a number or \"auto\"");
+    (*this)(name, value.emplace());
+  }
   [[noreturn]] void wrong(const char* name, const char* wanted) const;
   std::string what_;
   Json json_;
