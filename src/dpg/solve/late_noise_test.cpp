@@ -19,8 +19,8 @@ Tensor dense_part(const Tensor& a, const Tensor& v, double reach) {
 Tensor by_definition(const Operator& A, const Tensor& v, double reach, const Tensor& weights = {}) {
   if (weights.defined()) {
     const Tensor roots = weights.flatten().to(torch::kDouble).sqrt();
-    const Tensor part = dense_part(roots.unsqueeze(1) * dense_matrix(A),
-                                   roots * v.flatten().to(torch::kDouble), reach);
+    const Tensor part =
+        dense_part(roots.unsqueeze(1) * dense_matrix(A), roots * v.flatten().to(torch::kDouble), reach);
     return (part / roots).view_as(v).to(torch::kFloat);
   }
   return dense_part(dense_matrix(A), v.flatten().to(torch::kDouble), reach).view_as(v).to(torch::kFloat);
@@ -66,7 +66,8 @@ TEST(LatePart, ComesNearForBlursAsStepsGetLate) {
 
 // Where noise differs from entry to entry, so does what is late.
 TEST(LatePart, GoesByEachEntrysNoise) {
-  for (const std::string op : {"inpaint:box,height=4,width=4,position=centre", "sr:2", "blur:sigma=1,size=5"}) {
+  for (const std::string op :
+       {"inpaint:box,height=4,width=4,position=centre", "sr:2", "blur:sigma=1,size=5"}) {
     const TestProblem one = TestProblem(op).row(0);
     const LinearOperator& A = *as_linear(*one.m.A);
     const Tensor v = A.apply(normal_noise(Rng(3), one.images, 0, 0, {3, kTestSide, kTestSide}));
