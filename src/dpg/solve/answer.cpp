@@ -48,7 +48,7 @@ Tensor raised_to_floor(const LinearOperator& A, const Tensor& y, const Tensor& f
 Tensor share_within_floor(const LinearOperator& A, const Tensor& y, const Tensor& floors, const Tensor& x,
                           const Tensor& way, double share) {
   const Tensor e = y - A.apply(x), q = A.apply(way);
-  // ||e - s q||^2 = ||e||^2 + room has no root below zero and one above, as far as x may go.
+  // ||e - s q||^2 = ||e||^2 + room: its larger root, never below zero, is as far as x may go.
   const Tensor a = image_product(q, q).clamp_min(1e-30), b = image_product(e, q);
   const Tensor room = (over_rows(floors.square(), e) - image_product(e, e)).clamp_min(0);
   const Tensor furthest = (b + (b.square() + a * room).sqrt()) / a;

@@ -359,6 +359,10 @@ TEST(Dpg, LongRunsTakeFewerPasses) {
   options.passes = 5;
   EXPECT_EQ(passes_of(options), 5);
   EXPECT_EQ(default_settings("dpg").at("passes"), "auto");
+  EXPECT_EQ(complete_settings("dpg", Json{{"passes", 2}}).at("passes"), 2);
+  EXPECT_THROW(make_solver("dpg", Json{{"passes", 2.5}}), Error);
+  EXPECT_THROW(make_solver("dpg", Json{{"passes", "many"}}), Error);
+  EXPECT_THROW(make_solver("dpg", Json{{"passes", 0}}), Error);
 }
 
 TEST(Dpg, StaysWithinItsQueries) {

@@ -10,7 +10,7 @@ namespace dpg {
 // x_t. This is the late part of a measurement v, h(A A^T) v with
 //   h(s^2) = 1 / (1 + (s^2 / reach)^2),     reach = (a few sigma_y^2) / c, [N, 1, ...].
 // Where the noise differs from entry to entry, `weights` (mean variance over variance; undefined: all one)
-// make it alike: W h(W A A^T W) W v with W = sqrt(weights) on the right and its inverse on the left.
+// make it alike: W^-1 h(W A A^T W) W v, W = sqrt(weights).
 // By a fixed number of conjugate gradients, so that it can be recorded on a GPU. Exact where A A^T has few
 // different values (masks, averaging); for blurs, the later the step the nearer, and early on too little
 // rather than too much (late_noise_test).
