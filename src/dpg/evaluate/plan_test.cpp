@@ -141,7 +141,7 @@ TEST(Plan, BundledOnesAreWhole) {
     EXPECT_EQ(plan.name, entry.path().stem().string());
     ++count;
   }
-  EXPECT_EQ(count, 10u);
+  EXPECT_EQ(count, 12u);
 }
 
 }  // namespace
