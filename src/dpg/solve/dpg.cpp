@@ -28,7 +28,8 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("queries", o.queries);
 }
 
-// A long run's steps lie so near to each other that what one leaves over is the next one's.
+// In a long run what one step leaves over is soon taken up by the next; a third pass would be a third more
+// work (docs/methods/dpg.md).
 int passes_of(const DpgOptions& o) {
   constexpr int kLongRun = 200;
   return o.passes.value_or(o.sampler.steps < kLongRun ? 3 : 2);

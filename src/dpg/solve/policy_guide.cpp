@@ -177,7 +177,8 @@ Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {
 // The move to the mean given the data.
 Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
   const DifferentiableOperator& A = *as_differentiable(*m_.A);
-  return solve_mean(p, residual_with_noise(p, step, abar), step, abar, passes_of(options_), weights(p),
+  const Tensor trust = weights(p);
+  return solve_mean(p, residual_with_noise(p, step, abar, trust), step, abar, passes_of(options_), trust,
                     [&](const Tensor& left) {
                       ++operator_calls;
                       return A.vjp(p.mu, left);
@@ -188,13 +189,14 @@ Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, d
 // energy where the data say something and no longer everything: they follow y's noise, and the fresh noise
 // comes on top. So what the data say of that noise is taken away with the rest, by the same passes; where
 // they say nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A.
-Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& step, double abar) {
+Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& step, double abar,
+                                        const Tensor& trust) {
   const Tensor residual = p.y - p.prediction;
   const double c = (1 - abar) / std::sqrt(abar), share = options_.relaxation - 1;
   const LinearOperator* A = as_linear(*m_.A);
   if (!A || share <= 0 || !step.noise.defined()) return residual;
   operator_calls += 1 + late_part_calls();
-  const Tensor late = late_part(*A, A->apply(step.noise), kLate * noise_variance(residual) / c, weights(p));
+  const Tensor late = late_part(*A, A->apply(step.noise), kLate * noise_variance(residual) / c, trust);
   const double follows_x0 = -step.noise_coefficient * std::sqrt(1 - abar) / c;  // x_{i-1} follows x0 so far
   return residual - (keeps_mean(step) ? 0 : share / follows_x0) * late;
 }

@@ -38,7 +38,8 @@ class PolicyGuide : public MeasuredGuide {
   template <class Adjoint>
   Tensor solve_mean(const PolicyStep& policy, const Tensor& residual, const ReverseStep& step, double abar,
                     int passes, const Tensor& weights, Adjoint adjoint);
-  Tensor residual_with_noise(const PolicyStep& policy, const ReverseStep& step, double abar);
+  Tensor residual_with_noise(const PolicyStep& policy, const ReverseStep& step, double abar,
+                             const Tensor& trust);
   bool keeps_mean(const ReverseStep& step) const;
   bool guessed() const;
 

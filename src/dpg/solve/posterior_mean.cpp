@@ -13,7 +13,7 @@ namespace {
 
 // A direction, and what the equation's left side makes of it.
 struct Direction {
-  Tensor w, q, square;  // square: <q, q>
+  Tensor w, q, weighted_q, square;  // square: <q, weighted_q>
 };
 
 }  // namespace
@@ -28,15 +28,15 @@ Tensor posterior_mean_move(const PosteriorMeanProblem& p, int passes) {
     Tensor w = p.denoised.pull_back(p.adjoint(weighted(left)));
     Tensor q = c * slope_along({p.A, mu, p.prediction, p.radius}, w) + p.variance * left;
     for (const Direction& d : directions) {
-      const Tensor part = image_product(q, weighted(d.q)) / d.square;
+      const Tensor part = image_product(q, d.weighted_q) / d.square;
       q = q - part * d.q;
       w = w - over_rows(part, w) * d.w;
     }
-    const Tensor square = image_product(q, weighted(q)).clamp_min(1e-30);
-    const Tensor length = image_product(left, weighted(q)) / square;
+    const Tensor weighted_q = weighted(q), square = image_product(q, weighted_q).clamp_min(1e-30);
+    const Tensor length = image_product(left, weighted_q) / square;
     move = move.defined() ? move + over_rows(length, w) * w : over_rows(length, w) * w;
     left = left - length * q;
-    directions.push_back({w, q, square});
+    directions.push_back({w, q, weighted_q, square});
   }
   return move;
 }

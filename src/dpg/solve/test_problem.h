@@ -52,6 +52,16 @@ struct TestProblem {
     return one;
   }
 
+  // Each picture's y so many times, with runs of its own.
+  TestProblem repeated(int times) const {
+    TestProblem many = *this;
+    many.m.y = m.y.repeat({times, 1, 1, 1});
+    many.truth = truth.repeat({times, 1, 1, 1});
+    many.images.clear();
+    for (std::int64_t i = 0; i < many.m.y.size(0); ++i) many.images.push_back(static_cast<std::uint32_t>(i));
+    return many;
+  }
+
   Result solve(const Solver& solver, std::uint64_t seed = 1, const Observer& observer = {}) const {
     return solver.solve(m, *prior, Rng(seed), images, observer);
   }
