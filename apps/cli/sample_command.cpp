@@ -72,6 +72,10 @@ void add_sample_command(CLI::App& app) {
   command->add_option("--variance", o->sample.variance, "ddpm: auto, learned, small or large")
       ->capture_default_str();
   command->add_option("--eta", o->sample.eta, "ddim: 0 deterministic to 1")->capture_default_str();
+  command
+      ->add_option("--second-order", o->sample.second_order,
+                   "0 first-order steps to 1 second-order ones (DPM-Solver++ 2M), at no cost")
+      ->capture_default_str();
   command->add_option("--seed", o->seed, "seed")->capture_default_str();
   command->add_option("--batch", o->batch, "samples drawn at once; does not change them")
       ->capture_default_str();

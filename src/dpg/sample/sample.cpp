@@ -2,8 +2,11 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
+
 #include "dpg/core/error.h"
 #include "dpg/sample/reverse_step.h"
+#include "dpg/sample/second_order.h"
 #include "dpg/tensor/convert.h"
 #ifdef DPG_CUDA
 #include "dpg/prior/step_recording.h"
@@ -29,6 +32,7 @@ void validate(const SamplerOptions& o) {
   check(o.sampler == "ddpm" || o.sampler == "ddim", "sampler \"", o.sampler, "\" is not one of ddpm, ddim");
   check(o.steps >= 1, "steps = ", o.steps, " must be at least 1");
   check(o.eta >= 0 && o.eta <= 1, "eta = ", o.eta, " must lie in [0, 1]");
+  check(o.second_order >= 0 && o.second_order <= 1, "second_order = ", o.second_order, " must lie in [0, 1]");
 }
 
 void validate(const SampleOptions& o) {
@@ -68,6 +72,7 @@ ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const 
     return torch::exp(0.5 * reverse_log_variance(schedule, i, denoised, variance));
   };
 
+  SecondOrder second_order(options.second_order);
   Tensor x = noise_at(kBeforeFirstStep);
   for (int i = schedule.steps() - 1; i >= 0; --i) {
     const Track track = guide ? guide->track(i) : Track::nothing;
@@ -78,14 +83,22 @@ ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const 
       Tensor noise;
       if (i > 0 && (ancestral || options.eta > 0))
         noise = scale_of_noise(i, denoised) * noise_at(static_cast<std::uint32_t>(i));
-      if (guide) {
-        const double coefficient = ancestral ? ddpm_noise_coefficient(schedule, i)
-                                             : ddim_noise_coefficient(schedule, i, options.eta);
-        guidance = guide->at({schedule, i, x, denoised, coefficient, noise});
+      const double coefficient =
+          ancestral ? ddpm_noise_coefficient(schedule, i) : ddim_noise_coefficient(schedule, i, options.eta);
+      if (guide) guidance = guide->at({schedule, i, x, denoised, coefficient, noise});
+      Tensor more;
+      if (options.second_order > 0) {
+        const double abar = schedule.alpha_bar()[static_cast<std::size_t>(i)];
+        const double follows_x0 = -coefficient * std::sqrt(abar / (1 - abar));  // d x_{i-1} / d x0
+        const Tensor& mu = denoised.x0;
+        more =
+            second_order.beyond(schedule, i, guidance.move.defined() ? mu + guidance.move / follows_x0 : mu);
+        if (more.defined()) more = follows_x0 * more;
       }
       x = ancestral ? ddpm_mean(schedule, i, x, denoised) : ddim_mean(schedule, i, x, denoised, options.eta);
       if (noise.defined()) x = x + noise;
       if (guidance.move.defined()) x = x + guidance.move;
+      if (more.defined()) x = x + more;
     };
     const bool settled = schedule.steps() - 1 - i >= kFirstSteps && track == Track::gradient;
     run_step(x.device(), settled && guide->stays_on_gpu(), step);

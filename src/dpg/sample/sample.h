@@ -18,6 +18,7 @@ struct SamplerOptions {
       "even";  // even, "power:P" (denser at low noise for P > 1), or guided-diffusion's notation
   std::string variance = "auto";  // ddpm: auto, learned, small, large
   double eta = 0.0;               // ddim: 0 deterministic to 1
+  double second_order = 0;        // 0 to 1: how much of second_order.h
 };
 void validate(const SamplerOptions& options);
 

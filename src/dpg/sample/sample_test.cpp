@@ -9,6 +9,7 @@
 
 #include "dpg/core/error.h"
 #include "dpg/sample/reverse_step.h"
+#include "dpg/sample/second_order.h"
 
 namespace dpg {
 namespace {
@@ -40,26 +41,56 @@ void expect_moments(const GaussianPrior& prior, const Tensor& samples, double to
 
 TEST(Sample, AncestralSamplingReachesThePriorsMeanAndCovariance) {
   const GaussianPrior prior = gaussian();
-  SampleOptions options{"ddpm", 500, "even", "small", 0, 2, 2};
+  SampleOptions options{"ddpm", 500, "even", "small", 0, 0, 2, 2};
   expect_moments(prior, sample(prior, options, Rng(1), indices(8000)), 0.06);
 }
 
 TEST(Sample, DeterministicSamplingReachesThePriorsMeanAndCovariance) {
   const GaussianPrior prior = gaussian();
-  SampleOptions options{"ddim", 500, "even", "auto", 0, 2, 2};
+  SampleOptions options{"ddim", 500, "even", "auto", 0, 0, 2, 2};
   expect_moments(prior, sample(prior, options, Rng(2), indices(8000)), 0.06);
 }
 
 TEST(Sample, FewStepsSpacedTowardsLowNoiseStayClose) {
   const GaussianPrior prior = gaussian();
-  SampleOptions options{"ddim", 60, "power:1.5", "auto", 0, 2, 2};
+  SampleOptions options{"ddim", 60, "power:1.5", "auto", 0, 0, 2, 2};
   expect_moments(prior, sample(prior, options, Rng(3), indices(8000)), 0.1);
+}
+
+// Deterministic steps follow a line; how far ten times as many end from these is their error.
+TEST(Sample, SecondOrderStepsEndNearerToFineOnes) {
+  const GaussianPrior prior = gaussian();
+  const auto run = [&](int steps, double second_order) {
+    return sample(prior, {"ddim", steps, "power:2", "auto", 0, second_order, 2, 2}, Rng(2), indices(64));
+  };
+  const Tensor fine = run(500, 0);
+  const auto error = [&](double second_order) {
+    return (run(50, second_order) - fine).norm().item<double>();
+  };
+  EXPECT_LT(error(1), 0.25 * error(0));
+  EXPECT_LT(error(0.5), 0.75 * error(0));
+  EXPECT_GT(error(0.5), 1.5 * error(1));
+}
+
+// Where x0 changes along a line, half a step further is where it is said to be, however long the steps are.
+TEST(SecondOrder, ContinuesTheLineToTheMiddleOfTheStep) {
+  const Schedule schedule = spaced_schedule(Schedule::linear(), "power:2", 20);
+  const auto at = [](double abar) { return 0.5 * std::log(abar / (1 - abar)); };
+  const auto x0 = [&](double place) { return torch::full({1, 1, 1, 1}, 3 - 0.7 * place, torch::kDouble); };
+  SecondOrder half(0.5);
+  for (int i = 19; i >= 0; --i) {
+    const double here = at(schedule.alpha_bar()[i]), next = at(schedule.alpha_bar_prev()[i]);
+    const Tensor more = half.beyond(schedule, i, x0(here));
+    EXPECT_EQ(more.defined(), i < 19 && i > 0) << i;
+    if (!more.defined()) continue;
+    EXPECT_NEAR(more.item<double>(), -0.7 * 0.5 * (next - here) / 2, 1e-9) << i;
+  }
 }
 
 TEST(Sample, AnImageDependsOnItsIndexAndSeedAlone) {
   const GaussianPrior prior = gaussian();
   for (const char* sampler : {"ddpm", "ddim"}) {
-    SampleOptions options{sampler, 20, "even", "auto", sampler[3] == 'm' ? 0.5 : 0.0, 2, 2};
+    SampleOptions options{sampler, 20, "even", "auto", sampler[3] == 'm' ? 0.5 : 0.0, 0, 2, 2};
     const std::uint32_t one[] = {2};
     const Tensor batch = sample(prior, options, Rng(4), indices(4));
     EXPECT_TRUE(torch::allclose(batch[2], sample(prior, options, Rng(4), one)[0], 1e-5, 1e-6)) << sampler;
@@ -70,7 +101,7 @@ TEST(Sample, AnImageDependsOnItsIndexAndSeedAlone) {
 
 TEST(Sample, TheObserverSeesEveryStepAndCanStop) {
   const GaussianPrior prior = gaussian();
-  SampleOptions options{"ddpm", 10, "even", "auto", 0, 2, 2};
+  SampleOptions options{"ddpm", 10, "even", "auto", 0, 0, 2, 2};
   int calls = 0;
   Tensor last;
   const Tensor result = sample(prior, options, Rng(1), indices(1), [&](const StepRecord& r) {
@@ -131,11 +162,12 @@ TEST(Sample, BadOptionsAreNamed) {
   const auto refuse = [&](SampleOptions options) {
     EXPECT_THROW(sample(prior, options, Rng(1), indices(1)), Error);
   };
-  refuse({"euler", 10, "even", "auto", 0, 2, 2});
-  refuse({"ddpm", 0, "even", "auto", 0, 2, 2});
-  refuse({"ddpm", 1001, "even", "auto", 0, 2, 2});
-  refuse({"ddpm", 10, "power:x", "auto", 0, 2, 2});
-  refuse({"ddim", 10, "even", "auto", 1.5, 2, 2});
+  refuse({"euler", 10, "even", "auto", 0, 0, 2, 2});
+  refuse({"ddpm", 0, "even", "auto", 0, 0, 2, 2});
+  refuse({"ddpm", 1001, "even", "auto", 0, 0, 2, 2});
+  refuse({"ddpm", 10, "power:x", "auto", 0, 0, 2, 2});
+  refuse({"ddim", 10, "even", "auto", 1.5, 0, 2, 2});
+  refuse({"ddim", 10, "even", "auto", 0, 1.5, 2, 2});
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("mean_share", o.mean_share);
   visit("floor", o.floor);
   visit("draws", o.draws);
+  visit("second_order", o.second_order);
   visit("rewards", o.rewards);
   visit("smallest_r", o.smallest_r);
   visit("momentum", o.momentum);
@@ -53,6 +54,8 @@ void validate(const DpgOptions& o) {
         "mean_share = ", o.mean_share.value_or(0), " must lie in [0, 1]");
   check(o.floor >= 0 && o.floor <= 1, "floor = ", o.floor, " must lie in [0, 1]");
   check(o.draws >= 1, "draws = ", o.draws, " must be at least 1");
+  check(!o.second_order || (*o.second_order >= 0 && *o.second_order <= 1),
+        "second_order = ", o.second_order.value_or(0), " must lie in [0, 1]");
   check(o.rewards == "code" || o.rewards == "text", "rewards \"", o.rewards, "\" is not one of code, text");
   check(o.smallest_r >= 0, "smallest_r = ", o.smallest_r, " must not be negative");
   check(o.momentum >= 0 && o.momentum < 1, "momentum = ", o.momentum, " must lie in [0, 1)");

@@ -46,6 +46,10 @@ struct DpgOptions {
   // Runs, one after the other. What is coarse in the answer is the mean of all of them, the rest is the last
   // one's: nearer to the truth for as many times the work.
   int draws = 1;
+  // How much of a second-order step (sample/second_order.h). auto: without a strength 0.5 for DDIM steps and
+  // for black boxes whose measurements are pictures, where a relaxation above 1 asks for the nearest picture
+  // and not for draws; otherwise 0.
+  std::optional<double> second_order;
   std::string rewards = "code";  // Z and r by the authors' program, or by the paper's text
   double smallest_r = 0;         // r is at least this
   double momentum = 0;           // beta: g <- beta t/T g_previous + (1 - beta t/T) g

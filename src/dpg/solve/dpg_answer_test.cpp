@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
+
 #include "dpg/core/error.h"
 #include "dpg/solve/answer.h"
 #include "dpg/solve/catalog.h"
@@ -168,6 +170,42 @@ TEST(DpgAnswer, StaysWithinItsQueries) {
   const Result result = solve(c, options);
   EXPECT_LE(result.cost.operator_calls, 1000);
   EXPECT_GE(result.cost.operator_calls, 800);
+}
+
+// The order is chosen where detail is lacking, and never where a strength or draws are asked for.
+TEST(DpgAnswer, ChoosesItsOrder) {
+  struct Case {
+    const char* op;
+    const char* sampler;
+    std::function<void(DpgOptions&)> set;
+    double order;
+  };
+  const auto as_it_is = [](DpgOptions&) {};
+  const Case cases[] = {
+      {"sr:2", "ddim", as_it_is, 0.5},
+      {"hdr", "ddim", as_it_is, 0.5},
+      {"sr:2", "ddpm", as_it_is, 0},
+      {"hdr", "ddpm", as_it_is, 0},
+      {"sr:2 | quantize:bits=16", "ddpm", as_it_is, 0.5},
+      {"sr:2 | quantize:bits=16", "ddpm", [](DpgOptions& o) { o.guess = false; }, 0},
+      {"sr:2", "ddim", [](DpgOptions& o) { o.strength = 4; }, 0},
+      {"sr:2", "ddim", [](DpgOptions& o) { o.relaxation = 1; }, 0},
+  };
+  for (const Case& one : cases) {
+    const TestProblem c(one.op);
+    DpgOptions options;
+    options.sampler = {.sampler = one.sampler, .steps = 12, .variance = "small", .eta = 1};
+    options.mc = 20;
+    one.set(options);
+    const Tensor chosen = solve(c, options).image;
+    options.second_order = one.order;
+    EXPECT_TRUE(torch::equal(chosen, solve(c, options).image)) << one.op << ", " << one.sampler;
+    options.second_order = one.order == 0 ? 0.5 : 0;
+    EXPECT_FALSE(torch::equal(chosen, solve(c, options).image)) << one.op << ", " << one.sampler;
+  }
+  DpgOptions wrong;
+  wrong.second_order = 1.5;
+  EXPECT_THROW(Dpg{wrong}, Error);
 }
 
 }  // namespace

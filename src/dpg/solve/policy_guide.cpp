@@ -29,6 +29,10 @@ constexpr double kMeanShare = 0.25, kCoarse = 1, kCoarseOfDraws = 2;
 // it is dark is only predicted, and noise there is not the only error (docs/methods/dpg.md has others).
 constexpr double kMostTrust = 3;
 
+// How much of a second-order step restores the detail that DDIM's steps and guessed directions lack
+// (docs/methods/dpg.md has others).
+constexpr double kSecondOrder = 0.5;
+
 RewardRule rule_of(const DpgOptions& o) {
   return o.rewards == "text" ? RewardRule::text : RewardRule::code;
 }
@@ -114,6 +118,9 @@ SamplerOptions PolicyGuide::sampler() const {
   SamplerOptions chosen = options_.sampler;
   const bool late = !options_.strength && (guessed() || (estimator_ == Estimator::exact && as_linear(*m_.A)));
   if (chosen.spacing == "auto") chosen.spacing = late ? "power:2" : "power:1.5";
+  const bool lacks_detail = guessed() || (estimator_ == Estimator::exact && chosen.sampler == "ddim");
+  const bool foresees = !options_.strength && options_.relaxation > 1 && lacks_detail;
+  chosen.second_order = options_.second_order.value_or(foresees ? kSecondOrder : 0);
   return chosen;
 }
 

@@ -23,7 +23,7 @@ class PolicyGuide : public MeasuredGuide {
   // `count` other draws for the same measurements, as their sum: their mean with this one is the coarse part
   // of the answer.
   void beside(const Tensor& sum, int count) { others_ = sum, other_draws_ = count; }
-  // The reverse loop's options, with a spacing for this problem where none is given.
+  // The reverse loop's options, with a spacing and an order for this problem where none is given.
   SamplerOptions sampler() const;
 
  private:
