@@ -66,6 +66,11 @@ double ddim_noise_coefficient(const Schedule& schedule, int i, double eta) {
   return std::sqrt(1 - abar_prev - sigma * sigma) - std::sqrt(abar_prev) * std::sqrt((1 - abar) / abar);
 }
 
+double x0_coefficient(const Schedule& schedule, int i, double noise_coefficient) {
+  const double abar = schedule.alpha_bar()[static_cast<std::size_t>(i)];
+  return -noise_coefficient * std::sqrt(abar / (1 - abar));
+}
+
 Tensor ddim_mean(const Schedule& schedule, int i, const Tensor& x_t, const Denoised& denoised, double eta) {
   const auto k = static_cast<std::size_t>(i);
   const double abar = schedule.alpha_bar()[k], abar_prev = schedule.alpha_bar_prev()[k];

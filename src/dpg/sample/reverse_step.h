@@ -33,6 +33,8 @@ double ddim_sigma(const Schedule& schedule, int i, double eta);  // of its noise
 // How x_{i-1} changes with the noise estimate, x0 following it: d x_{i-1} / d eps. Both are negative.
 double ddpm_noise_coefficient(const Schedule& schedule, int i);
 double ddim_noise_coefficient(const Schedule& schedule, int i, double eta);
+// The same of x0, the noise estimate following it, from either of them: d x_{i-1} / d x0.
+double x0_coefficient(const Schedule& schedule, int i, double noise_coefficient);
 
 // The logarithm of the reverse step's variance, as a tensor that broadcasts over x_t.
 Tensor reverse_log_variance(const Schedule& schedule, int i, const Denoised& denoised,

@@ -2,8 +2,6 @@
 
 #include <torch/torch.h>
 
-#include <cmath>
-
 #include "dpg/core/error.h"
 #include "dpg/sample/reverse_step.h"
 #include "dpg/sample/second_order.h"
@@ -88,11 +86,10 @@ ReverseRun run_reverse(const Prior& prior, const SamplerOptions& options, const 
       if (guide) guidance = guide->at({schedule, i, x, denoised, coefficient, noise});
       Tensor more;
       if (options.second_order > 0) {
-        const double abar = schedule.alpha_bar()[static_cast<std::size_t>(i)];
-        const double follows_x0 = -coefficient * std::sqrt(abar / (1 - abar));  // d x_{i-1} / d x0
-        const Tensor& mu = denoised.x0;
-        more =
-            second_order.beyond(schedule, i, guidance.move.defined() ? mu + guidance.move / follows_x0 : mu);
+        const double follows_x0 = x0_coefficient(schedule, i, coefficient);
+        Tensor x0 = denoised.x0;
+        if (guidance.move.defined()) x0 = x0 + guidance.move / follows_x0;
+        more = second_order.beyond(schedule, i, x0);
         if (more.defined()) more = follows_x0 * more;
       }
       x = ancestral ? ddpm_mean(schedule, i, x, denoised) : ddim_mean(schedule, i, x, denoised, options.eta);

@@ -57,7 +57,7 @@ TEST(Sample, FewStepsSpacedTowardsLowNoiseStayClose) {
   expect_moments(prior, sample(prior, options, Rng(3), indices(8000)), 0.1);
 }
 
-// Deterministic steps follow a line; how far ten times as many end from these is their error.
+// Deterministic steps follow a curve; how far they end from where ten times as many do is their error.
 TEST(Sample, SecondOrderStepsEndNearerToFineOnes) {
   const GaussianPrior prior = gaussian();
   const auto run = [&](int steps, double second_order) {
@@ -135,6 +135,14 @@ TEST(ReverseStep, FollowsTheForwardProcessExactly) {
                                 1e-9, 1e-9));
     EXPECT_NEAR(reverse_log_variance(schedule, i, d, ReverseVariance::fixed_small).item<double>(),
                 std::log(1 / precision), 1e-9);
+    // How the next x follows x0, in both.
+    const Denoised moved{x0 + 1, eps, {}, {}};
+    const Tensor by_ddpm = ddpm_mean(schedule, i, x_t, moved) - ddpm_mean(schedule, i, x_t, d);
+    const Tensor by_ddim = ddim_mean(schedule, i, x_t, moved, 0.5) - ddim_mean(schedule, i, x_t, d, 0.5);
+    const double ddpm = x0_coefficient(schedule, i, ddpm_noise_coefficient(schedule, i));
+    const double ddim = x0_coefficient(schedule, i, ddim_noise_coefficient(schedule, i, 0.5));
+    EXPECT_TRUE(torch::allclose(by_ddpm, torch::full_like(x0, ddpm), 1e-9, 1e-9)) << i;
+    EXPECT_TRUE(torch::allclose(by_ddim, torch::full_like(x0, ddim), 1e-9, 1e-9)) << i;
     // eta 1 adds exactly the ancestral variance.
     const Tensor one = torch::ones_like(x0);
     const Tensor added = ddim_step(schedule, i, x_t, d, 1, one) - ddim_step(schedule, i, x_t, d, 1, zero);

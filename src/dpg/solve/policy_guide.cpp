@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "dpg/core/error.h"
+#include "dpg/sample/reverse_step.h"
 #include "dpg/solve/answer.h"
 #include "dpg/solve/coarse_noise.h"
 #include "dpg/solve/late_noise.h"
@@ -204,7 +205,7 @@ Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& 
   if (!A || share <= 0 || !step.noise.defined()) return residual;
   operator_calls += 1 + late_part_calls();
   const Tensor late = late_part(*A, A->apply(step.noise), kLate * noise_variance(residual) / c, trust);
-  const double follows_x0 = -step.noise_coefficient * std::sqrt(1 - abar) / c;  // x_{i-1} follows x0 so far
+  const double follows_x0 = x0_coefficient(step.schedule, step.i, step.noise_coefficient);
   return residual - (keeps_mean(step) ? 0 : share / follows_x0) * late;
 }
 
