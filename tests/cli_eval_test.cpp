@@ -190,6 +190,32 @@ TEST(Eval, BundledPlansCanBeRun) {
   }
 }
 
+// Which pictures are taken is the caller's as much as the plan's.
+TEST(Eval, PicturesCanBeTakenFromAnyOneOn) {
+  const Scratch scratch;
+  Json plan = small_plan();
+  plan["first"] = 1;
+  plan.erase("evolution");
+  plan["tasks"].erase(1);
+  plan["methods"] = Json::array({plan["methods"][1]});
+  write_plan(scratch, plan);
+  const auto pictures = [&](const std::string& folder) {
+    const Json results = Json::parse(read_bytes(scratch.file(folder + "/results.json")));
+    std::vector<std::string> names;
+    for (const Json& row : results.at("rows")) names.push_back(row.at("image"));
+    return names;
+  };
+  must(command(scratch, "plan", {"--count", "1"}));
+  EXPECT_EQ(pictures("plan"), std::vector<std::string>{"face2.png"});
+  must(command(scratch, "later", {"--first", "2", "--count", "2"}));
+  EXPECT_EQ(pictures("later"), (std::vector<std::string>{"face3.png", "face4.png"}));
+  must(command(scratch, "from the start", {"--first", "0", "--count", "1"}));
+  EXPECT_EQ(pictures("from the start"), std::vector<std::string>{"face1.png"});
+  expect_refused(run_dpg(command(scratch, "none", {"--first", "99"})), 1, {"pictures", "number 99"});
+  expect_refused(run_dpg(command(scratch, "plan", {"--first", "3", "--count", "1"})), 1,
+                 {"begun with another plan"});
+}
+
 TEST(Eval, AChangedPlanIsNoticed) {
   const Scratch scratch;
   write_plan(scratch, small_plan());

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "command.h"
 #include "dpg/core/error.h"
@@ -25,6 +26,7 @@ using evaluate::Json;
 struct Options {
   fs::path plan, out, images, weights;
   RuntimeOptions runtime;
+  std::optional<int> first;
   int count = 0, batch = 0, steps = 0;
   std::string shard;
   bool changed = false, dry = false;
@@ -34,6 +36,7 @@ struct Options {
 evaluate::Plan planned(const Options& o) {
   evaluate::Plan plan = evaluate::read_plan(o.plan);
   if (!o.images.empty()) plan.images = o.images;
+  if (o.first) plan.first = *o.first;
   if (o.count > 0) plan.count = o.count;
   if (o.batch > 0) plan.batch = o.batch;
   if (o.steps > 0)
@@ -202,6 +205,8 @@ void add_eval_command(CLI::App& app) {
   c->add_option("PLAN", o->plan, "what to evaluate: a JSON file (see docs/evaluation.md)")->required();
   c->add_option("-o,--out", o->out, "folder of the run; one that was interrupted goes on")->required();
   c->add_option("--images", o->images, "folder of clean pictures (default: the plan's, or the bundled ones)");
+  c->add_option("--first", o->first, "the first one's place in the folder, from 0 on")
+      ->check(CLI::Range(0, 1 << 23));
   c->add_option("--count", o->count, "at most so many of them")->check(CLI::Range(1, 1 << 23));
   c->add_option("--steps", o->steps, "of every method, instead of the plan's: for a quick look")
       ->check(CLI::Range(1, 100000));
