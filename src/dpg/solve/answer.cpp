@@ -13,6 +13,11 @@ namespace {
 // One is exact where A A^T is a multiple of the identity and nothing is clamped; clamped values need more.
 constexpr int kRounds = 3;
 
+// Of a way to a mean: what is finer than so many pixels stays; each next scale is twice as coarse; and what
+// is nearby, in scales.
+constexpr double kFinest = 0.7, kWindow = 2;
+constexpr int kScales = 2;
+
 }  // namespace
 
 Tensor coarse_part(const Tensor& pictures, double sigma) {
@@ -25,6 +30,28 @@ Tensor coarse_part(const Tensor& pictures, double sigma) {
     return torch::conv2d(x, weights, {}, 1, torch::IntArrayRef(no_padding), 1, channels);
   };
   return along(along(padded, {1, 1, 2 * reach + 1, 1}), {1, 1, 1, 2 * reach + 1});
+}
+
+Tensor way_to_mean(const Tensor& draw, const Tensor& mean, double smoothing) {
+  const auto energy = [](const Tensor& band, double reach) {
+    return coarse_part(band.square().mean(1, true), reach);
+  };
+  // A part b of the way loses 2 b of the part that the way's energy is of the draw's.
+  const auto gone = [&](const Tensor& way, const Tensor& there, double reach) {
+    const Tensor part = energy(way, reach) / energy(there, reach).clamp_min(1e-12);
+    return way / (1 + (part / smoothing).square());
+  };
+  double pixels = kFinest;
+  Tensor picture = coarse_part(draw, pixels), rest = coarse_part(mean - draw, pixels);
+  Tensor way = torch::zeros_like(draw);
+  for (int scale = 0; scale < kScales; ++scale) {
+    pixels *= 2;
+    const Tensor coarse_picture = coarse_part(picture, pixels), coarse_rest = coarse_part(rest, pixels);
+    way = way + gone(rest - coarse_rest, picture - coarse_picture, kWindow * pixels);
+    picture = coarse_picture;
+    rest = coarse_rest;
+  }
+  return way + gone(rest, picture, 2 * kWindow * pixels);
 }
 
 int raised_to_floor_calls() {
@@ -46,13 +73,13 @@ Tensor raised_to_floor(const LinearOperator& A, const Tensor& y, const Tensor& f
 }
 
 Tensor share_within_floor(const LinearOperator& A, const Tensor& y, const Tensor& floors, const Tensor& x,
-                          const Tensor& way, double share) {
+                          const Tensor& way) {
   const Tensor e = y - A.apply(x), q = A.apply(way);
   // ||e - s q||^2 = ||e||^2 + room: its larger root, never below zero, is as far as x may go.
   const Tensor a = image_product(q, q).clamp_min(1e-30), b = image_product(e, q);
   const Tensor room = (over_rows(floors.square(), e) - image_product(e, e)).clamp_min(0);
   const Tensor furthest = (b + (b.square() + a * room).sqrt()) / a;
-  return over_pictures(furthest.clamp(0, share));
+  return over_pictures(furthest.clamp(0, 1));
 }
 
 }  // namespace dpg

@@ -16,7 +16,7 @@ void fields(Visitor& visit, DpgOptions& o) {
   visit("strength", o.strength);
   visit("passes", o.passes);
   visit("relaxation", o.relaxation);
-  visit("mean_share", o.mean_share);
+  visit("smoothing", o.smoothing);
   visit("floor", o.floor);
   visit("draws", o.draws);
   visit("second_order", o.second_order);
@@ -50,8 +50,8 @@ void validate(const DpgOptions& o) {
   check(!o.strength || *o.strength >= 0, "strength = ", o.strength.value_or(0), " must not be negative");
   check(!o.passes || *o.passes >= 1, "passes = ", o.passes.value_or(0), " must be at least 1");
   check(o.relaxation > 0, "relaxation = ", o.relaxation, " must be positive");
-  check(!o.mean_share || (*o.mean_share >= 0 && *o.mean_share <= 1),
-        "mean_share = ", o.mean_share.value_or(0), " must lie in [0, 1]");
+  check(!o.smoothing || (*o.smoothing >= 0 && *o.smoothing <= 1), "smoothing = ", o.smoothing.value_or(0),
+        " must lie in [0, 1]");
   check(o.floor >= 0 && o.floor <= 1, "floor = ", o.floor, " must lie in [0, 1]");
   check(o.draws >= 1, "draws = ", o.draws, " must be at least 1");
   check(!o.second_order || (*o.second_order >= 0 && *o.second_order <= 1),
@@ -114,7 +114,7 @@ Result Dpg::solve(const Measurement& measurement, const Prior& prior, const Rng&
   Tensor sum;
   Cost cost;
   for (int number = options_.draws; number > 1; --number) {
-    PolicyGuide guide(options_, m, rng_of_draw(rng, number), images, PolicyGuide::Answer::draw);
+    PolicyGuide guide(options_, m, rng_of_draw(rng, number), images, PolicyGuide::Answer::near_to);
     Result other = run(guide, number);
     add(cost, other.cost);
     other.cost = cost;

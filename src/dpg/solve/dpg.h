@@ -34,17 +34,18 @@ struct DpgOptions {
   // the posterior, residual on the noise floor; more trusts the data more, for a linear A also about the
   // noise of late steps, and is nearer to the truth in PSNR and LPIPS (docs/methods/dpg.md).
   double relaxation = 1.7;
-  // Without a strength: what is coarse in the answer lies this part of the way from the draw to the mean that
-  // x_t and y gave x0 when half of x_t was signal (abar 1/2). auto: 0.25; none where directions are only
-  // sampled, or a relaxation of 1 asks for draws.
-  std::optional<double> mean_share;
+  // Without a strength: the answer lies between the draw and the mean of x0 given y, as far towards it as
+  // costs at most about this part of the draw's energy, at each scale but the finest and each place. auto:
+  // 0.065; 0 (the draw itself) where directions are only sampled, or a relaxation of 1 asks for draws.
+  std::optional<double> smoothing;
   // Without a strength, for a linear A and a relaxation above 1: an answer whose residual lies below this
   // part of the noise floor is moved until it is there, and the way to the mean ends where the residual
   // would rise above the floor. Relaxed draws lie nearer to y than the truth does. 0: the residual is left
   // alone.
   double floor = 0.97;
-  // Runs, one after the other. What is coarse in the answer is the mean of all of them, the rest is the last
-  // one's: nearer to the truth for as many times the work.
+  // Runs, one after the other. The mean that the answer lies towards is that of all of them (without
+  // smoothing: what is coarse in the answer is the mean of all draws), the rest is the last one's: nearer to
+  // the truth for as many times the work.
   int draws = 1;
   // How much of a second-order step (sample/second_order.h). auto: without a strength 0.5 for DDIM steps and
   // for black boxes whose measurements are pictures, where a relaxation above 1 asks for the nearest picture

@@ -199,7 +199,7 @@ TEST(Dpg, WhatTheDataSayOfLateNoiseIsTakenAway) {
   c = c.row(0).repeated(kDraws);
   DpgOptions options;
   options.relaxation = rho;
-  options.mean_share = 0;
+  options.smoothing = 0;
   options.floor = 0;
   options.unguided = 0;
   options.sampler = {.sampler = "ddpm", .steps = kSteps, .spacing = "power:2", .variance = "small"};

@@ -1,4 +1,4 @@
-// Where in the space of measurements a reverse step is late.
+// Along which directions a reverse step is late.
 #pragma once
 
 #include "dpg/measure/operator.h"
@@ -16,7 +16,12 @@ namespace dpg {
 // rather than too much (late_noise_test).
 Tensor late_part(const LinearOperator& A, const Tensor& v, const Tensor& reach, const Tensor& weights = {});
 
+// Of pictures x what is not late, x - h(A^T W A) x, by as many iterations: nothing along what A does not see.
+// For blurs, the nearer the larger the reach, and too little rather than too much.
+Tensor early_part(const LinearOperator& A, const Tensor& x, const Tensor& reach, const Tensor& weights = {});
+
 // Applications of A and A^T in one call.
 int late_part_calls();
+int early_part_calls();
 
 }  // namespace dpg

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "dpg/solve/test_problem.h"
 
 namespace dpg {
@@ -60,6 +63,32 @@ TEST(LatePart, ComesNearForBlursAsStepsGetLate) {
       EXPECT_LT(relative_error(part, by_definition(A, v[0], reach).unsqueeze(0)), tolerance)
           << op << " " << reach;
       EXPECT_LE(part.norm().item<double>(), v.norm().item<double>()) << op << " " << reach;
+    }
+  }
+}
+
+// What is not late of a picture, by the same eigenvalues: nothing of what A does not see.
+TEST(EarlyPart, IsWhatIsLeft) {
+  for (const auto& [op, reach, tolerance] :
+       {std::tuple{"inpaint:box,height=4,width=4,position=centre", 0.001, 1e-5},
+        {"inpaint:box,height=4,width=4,position=centre", 0.5, 1e-5},
+        {"sr:2", 0.2, 1e-5},
+        {"blur:sigma=1,size=5", 1.0, 2e-3},
+        {"blur:sigma=1,size=5", 0.1, 0.2}}) {
+    const TestProblem one = TestProblem(op).row(0);
+    const LinearOperator& A = *as_linear(*one.m.A);
+    const Tensor x = normal_noise(Rng(3), one.images, 0, 0, {3, kTestSide, kTestSide});
+    const Tensor weights = 0.5 + normal_noise(Rng(4), one.images, 0, 0, A.apply(x).sizes().slice(1)).abs();
+    for (const bool weighted : {false, true}) {
+      const Tensor roots =
+          (weighted ? weights : torch::ones_like(weights)).flatten().to(torch::kDouble).sqrt();
+      const Tensor a = roots.unsqueeze(1) * dense_matrix(A);
+      const Tensor whole = x.flatten().to(torch::kDouble);
+      const Tensor expected = (whole - dense_part(a.t(), whole, reach)).view_as(x).to(torch::kFloat);
+      const Tensor part = early_part(A, x, reaches({reach}, x), weighted ? weights : Tensor());
+      EXPECT_LT(relative_error(part, expected), weighted ? std::max(tolerance, 0.1) : tolerance)
+          << op << " " << reach << " " << weighted;
+      EXPECT_LE(part.norm().item<double>(), x.norm().item<double>()) << op;
     }
   }
 }

@@ -22,9 +22,9 @@ namespace {
 // noise does (docs/methods/dpg.md).
 constexpr double kLate = 4;
 
-// How far what is coarse in an answer lies from its draw towards the mean that was on the way, and what is
-// coarse, in pixels, there and beside other draws (docs/methods/dpg.md has others).
-constexpr double kMeanShare = 0.25, kCoarse = 1, kCoarseOfDraws = 2;
+// How much of its energy a draw may lose on the way to the mean, and what is coarse, in pixels, where several
+// draws have no such mean (docs/methods/dpg.md has others).
+constexpr double kSmoothing = 0.065, kCoarseOfDraws = 2;
 
 // Where noise depends on the light, an entry is trusted at most so many times as much as the mean one: that
 // it is dark is only predicted, and noise there is not the only error (docs/methods/dpg.md has others).
@@ -102,11 +102,13 @@ PolicyGuide::PolicyGuide(const DpgOptions& options, const Measurement& m, const 
       samples_(samples_within(options, m)),
       estimator_(choose_estimator(options, m)),
       noise_levels_(noise_levels_tensor(m)),
-      mean_share_(0),
+      answer_(answer),
+      smoothing_(0),
+      mean_(as_linear(*m.A), over_pictures(noise_levels_.square())),
       keeps_to_floor_(false) {
-  if (answer == Answer::draw || options.strength) return;
+  if (options.strength) return;
   const bool relaxed = options.relaxation > 1, led = estimator_ == Estimator::exact;
-  mean_share_ = options.mean_share.value_or(relaxed && (led || guessed()) ? kMeanShare : 0);
+  smoothing_ = options.smoothing.value_or(relaxed && (led || guessed()) ? kSmoothing : 0);
   keeps_to_floor_ = options.floor > 0 && relaxed && led && as_linear(*m.A);
 }
 
@@ -138,38 +140,37 @@ Tensor PolicyGuide::move(const ReverseStep& step, const Tensor& prediction, cons
   const PolicyStep policy{*m_.A, *m_.noise, m_.y, step.denoised.x0, prediction, scale_};
   if (options_.strength) return by_strength(policy, step);
   const double abar = step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)];
-  const Tensor w = estimator_ == Estimator::exact ? towards_mean(policy, step, abar)
+  const bool keeps_mean = smoothing_ > 0 && mean_.asks_for(abar);
+  const Tensor w = estimator_ == Estimator::exact ? towards_mean(policy, step, abar, keeps_mean)
                    : guessed()                    ? towards_guessed_mean(policy, step, abar)
                                                   : along_samples(policy, step, abar);
-  if (keeps_mean(step)) mean_ = step.denoised.x0 + (1 - abar) / std::sqrt(abar) * w;
+  if (keeps_mean) {
+    operator_calls += mean_.calls();
+    mean_.add(step.denoised.x0 + (1 - abar) / std::sqrt(abar) * w, abar, weights(policy));
+  }
   // x0 moves by c w; this is what that means for the noise estimate.
   return -step.noise_coefficient * std::sqrt(1 - abar) * options_.relaxation * with_momentum(w, step);
 }
 
-// The first step at which half of x_t is signal.
-bool PolicyGuide::keeps_mean(const ReverseStep& step) const {
-  return mean_share_ > 0 && !mean_.defined() &&
-         step.schedule.alpha_bar()[static_cast<std::size_t>(step.i)] >= 0.5;
-}
-
-// A mean is nearer to the truth than a draw and has less detail, so it is what is coarse that moves there.
-// And a relaxed draw lies nearer to y than the truth does, which helps on the way and not in the answer
-// (docs/methods/dpg.md).
+// A mean is nearer to the truth than a draw and has less detail, so the draw goes there where that costs
+// little of it. And a relaxed draw lies nearer to y than the truth does, which helps on the way and not in
+// the answer (docs/methods/dpg.md).
 Tensor PolicyGuide::finish(const Tensor& x) {
-  Tensor answer = x;
-  if (others_.defined()) {
-    const Tensor mean = (others_ + answer) / (other_draws_ + 1);
-    answer = answer + coarse_part(mean - answer, kCoarseOfDraws);
-  }
+  const bool has_mean = mean_.value().defined();
+  const Tensor mean = has_mean ? mean_.value().clamp(-1, 1) : x;
+  if (answer_ == Answer::near_to) return mean;
+  const Tensor near_to = others_.defined() ? (others_ + mean) / (other_draws_ + 1) : mean;
   const Tensor floors = noise_levels_ * std::sqrt(static_cast<double>(m_.A->measurements()));
-  if (mean_.defined()) {
-    const Tensor way = coarse_part(mean_.clamp(-1, 1) - answer, kCoarse);
-    Tensor share = torch::full({}, mean_share_, way.options());
+  Tensor answer = x;
+  if (has_mean) {
+    Tensor way = way_to_mean(answer, near_to, smoothing_);
     if (keeps_to_floor_) {
-      share = share_within_floor(*as_linear(*m_.A), m_.y, floors, answer, way, mean_share_);
+      way = share_within_floor(*as_linear(*m_.A), m_.y, floors, answer, way) * way;
       operator_calls += 2;
     }
-    answer = answer + share * way;
+    answer = answer + way;
+  } else if (others_.defined()) {
+    answer = answer + coarse_part(near_to - answer, kCoarseOfDraws);
   }
   if (!keeps_to_floor_) return answer;
   operator_calls += raised_to_floor_calls();
@@ -183,11 +184,11 @@ Tensor PolicyGuide::by_strength(const PolicyStep& p, const ReverseStep& step) {
 }
 
 // The move to the mean given the data.
-Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, double abar) {
+Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, double abar, bool keeps_mean) {
   const DifferentiableOperator& A = *as_differentiable(*m_.A);
   const Tensor trust = weights(p);
-  return solve_mean(p, residual_with_noise(p, step, abar, trust), step, abar, passes_of(options_), trust,
-                    [&](const Tensor& left) {
+  return solve_mean(p, residual_with_noise(p, step, abar, trust, keeps_mean), step, abar, passes_of(options_),
+                    trust, [&](const Tensor& left) {
                       ++operator_calls;
                       return A.vjp(p.mu, left);
                     });
@@ -196,9 +197,10 @@ Tensor PolicyGuide::towards_mean(const PolicyStep& p, const ReverseStep& step, d
 // y - A(mu), with a part of the fresh noise in mu where the step is late. Over-relaxed draws have too much
 // energy where the data say something and no longer everything: they follow y's noise, and the fresh noise
 // comes on top. So what the data say of that noise is taken away with the rest, by the same passes; where
-// they say nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A.
+// they say nothing it stays as it is. Nothing changes for a relaxation of 1, or a non-linear A; and nothing
+// is taken away at a step whose mean is kept, or it would not be one.
 Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& step, double abar,
-                                        const Tensor& trust) {
+                                        const Tensor& trust, bool keeps_mean) {
   const Tensor residual = p.y - p.prediction;
   const double c = (1 - abar) / std::sqrt(abar), share = options_.relaxation - 1;
   const LinearOperator* A = as_linear(*m_.A);
@@ -206,7 +208,8 @@ Tensor PolicyGuide::residual_with_noise(const PolicyStep& p, const ReverseStep& 
   operator_calls += 1 + late_part_calls();
   const Tensor late = late_part(*A, A->apply(step.noise), kLate * noise_variance(residual) / c, trust);
   const double follows_x0 = x0_coefficient(step.schedule, step.i, step.noise_coefficient);
-  return residual - (keeps_mean(step) ? 0 : share / follows_x0) * late;
+  if (!keeps_mean) return residual - share / follows_x0 * late;
+  return residual - share / follows_x0 * over_rows(1 - mean_.still_open(abar), late) * late;
 }
 
 // The same for a black box whose measurements are pictures: A^T of the residual is sampled, that of what the

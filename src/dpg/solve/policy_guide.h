@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dpg/solve/dpg.h"
+#include "dpg/solve/mean_on_the_way.h"
 #include "dpg/solve/measured_guide.h"
 
 namespace dpg {
@@ -11,8 +12,9 @@ class PolicyGuide : public MeasuredGuide {
   // Which estimator runs, once the problem is known.
   enum class Estimator { exact, collapsed, streamed };
 
-  // What finish() makes of the loop's last x: the answer that the options ask for, or that x itself.
-  enum class Answer { finished, draw };
+  // What finish() makes of the loop's last x: the answer that the options ask for; or what the answer of
+  // several draws is to be near to, the mean that was on the way, where the options ask for none that x.
+  enum class Answer { finished, near_to };
 
   // The options, the measurement and the pictures' numbers are the caller's, for as long as the run lasts.
   PolicyGuide(const DpgOptions& options, const Measurement& m, const Rng& rng,
@@ -20,8 +22,7 @@ class PolicyGuide : public MeasuredGuide {
   Track track(int i) const override { return i < unguided_ ? Track::nothing : Track::gradient; }
   bool stays_on_gpu() const override;
   Tensor finish(const Tensor& x) override;
-  // `count` other draws for the same measurements, as their sum: their mean with this one is the coarse part
-  // of the answer.
+  // `count` other runs for the same measurements, the sum of what they are to be near to.
   void beside(const Tensor& sum, int count) { others_ = sum, other_draws_ = count; }
   // The reverse loop's options, with a spacing and an order for this problem where none is given.
   SamplerOptions sampler() const;
@@ -32,15 +33,14 @@ class PolicyGuide : public MeasuredGuide {
   // A strength B: along the sampled (or exact) direction.
   Tensor by_strength(const PolicyStep& policy, const ReverseStep& step);
   // Without one: x0 is to move by c w, c = (1 - abar) / sqrt(abar). These find w.
-  Tensor towards_mean(const PolicyStep& policy, const ReverseStep& step, double abar);
+  Tensor towards_mean(const PolicyStep& policy, const ReverseStep& step, double abar, bool keeps_mean);
   Tensor towards_guessed_mean(const PolicyStep& policy, const ReverseStep& step, double abar);
   Tensor along_samples(const PolicyStep& policy, const ReverseStep& step, double abar);
   template <class Adjoint>
   Tensor solve_mean(const PolicyStep& policy, const Tensor& residual, const ReverseStep& step, double abar,
                     int passes, const Tensor& weights, Adjoint adjoint);
   Tensor residual_with_noise(const PolicyStep& policy, const ReverseStep& step, double abar,
-                             const Tensor& trust);
-  bool keeps_mean(const ReverseStep& step) const;
+                             const Tensor& trust, bool keeps_mean);
   bool guessed() const;
 
   Tensor policy_gradient(const PolicyStep& policy, const ReverseStep& step);
@@ -57,8 +57,9 @@ class PolicyGuide : public MeasuredGuide {
   Tensor noise_levels_;  // [N]
   RewardScale scale_;
   Tensor last_g_;
-  double mean_share_;
-  Tensor mean_;  // of x0, half-way; undefined before that
+  Answer answer_;
+  double smoothing_;
+  MeanOnTheWay mean_;
   Tensor others_;
   int other_draws_ = 0;
   bool keeps_to_floor_;  // the answer's residual: raised where it lies below, not led above
