@@ -216,6 +216,25 @@ TEST(Eval, PicturesCanBeTakenFromAnyOneOn) {
                  {"begun with another plan"});
 }
 
+// A part of a plan is computed as in the whole, and the whole goes on from there.
+TEST(Eval, APartOfAPlanIsTheBeginningOfTheWhole) {
+  const Scratch scratch;
+  Json plan = small_plan();
+  plan.erase("evolution");
+  write_plan(scratch, plan);
+  must(command(scratch, "whole", {"--count", "1"}));
+  must(command(scratch, "run", {"--count", "1", "--tasks", "jpeg,sr4", "--methods", "dps"}));
+  const Json rows = Json::parse(read_bytes(scratch.file("run/results.json"))).at("rows");
+  ASSERT_EQ(rows.size(), 2u);
+  for (const Json& row : rows) EXPECT_EQ(row.at("method"), "dps");
+  const auto untouched = fs::last_write_time(scratch.file("run/sr4/dps/face1.json"));
+  must(command(scratch, "run", {"--count", "1", "--continue-changed"}));
+  EXPECT_EQ(fs::last_write_time(scratch.file("run/sr4/dps/face1.json")), untouched);
+  expect_same_results(scratch, "run", "whole");
+  expect_refused(run_dpg(command(scratch, "none", {"--methods", "dsp"})), 1, {"no method \"dsp\"", "dps"});
+  expect_refused(run_dpg(command(scratch, "none", {"--tasks", "sr8"})), 1, {"task \"sr8\"", "sr4, jpeg"});
+}
+
 TEST(Eval, AChangedPlanIsNoticed) {
   const Scratch scratch;
   write_plan(scratch, small_plan());

@@ -29,12 +29,13 @@ struct Options {
   std::optional<int> first;
   int count = 0, batch = 0, steps = 0;
   std::string shard;
+  std::vector<std::string> tasks, methods;
   bool changed = false, dry = false;
 };
 
 // What the options say instead of the plan belongs to the plan from then on.
 evaluate::Plan planned(const Options& o) {
-  evaluate::Plan plan = evaluate::read_plan(o.plan);
+  evaluate::Plan plan = evaluate::part_of(evaluate::read_plan(o.plan), o.tasks, o.methods);
   if (!o.images.empty()) plan.images = o.images;
   if (o.first) plan.first = *o.first;
   if (o.count > 0) plan.count = o.count;
@@ -181,6 +182,8 @@ void evaluate_plan(const Options& o, WorkQueue& queue) {
   }
   Json source = Json::parse(read_text(o.plan), nullptr, true, true);
   source["count"] = run.names().size();
+  if (!o.tasks.empty()) source["only_tasks"] = o.tasks;
+  if (!o.methods.empty()) source["only_methods"] = o.methods;
   say_results(collect(run, o.weights, source), run.folder().root());
 }
 
@@ -208,6 +211,8 @@ void add_eval_command(CLI::App& app) {
   c->add_option("--first", o->first, "the first one's place in the folder, from 0 on")
       ->check(CLI::Range(0, 1 << 23));
   c->add_option("--count", o->count, "at most so many of them")->check(CLI::Range(1, 1 << 23));
+  c->add_option("--tasks", o->tasks, "only these of the plan, as in box,sr4")->delimiter(',');
+  c->add_option("--methods", o->methods, "only these of the plan, as in dpg,dps")->delimiter(',');
   c->add_option("--steps", o->steps, "of every method, instead of the plan's: for a quick look")
       ->check(CLI::Range(1, 100000));
   c->add_option("--batch", o->batch, "pictures restored at once (default: 1, on a GPU 16)")

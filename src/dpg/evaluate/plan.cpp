@@ -226,6 +226,21 @@ Plan parse_plan(const std::string& text, const fs::path& file) {
   return plan;
 }
 
+Plan part_of(Plan plan, const std::vector<std::string>& tasks, const std::vector<std::string>& methods) {
+  const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  check_tasks(tasks, plan.tasks, "the list of tasks");
+  for (const std::string& name : methods) plan.method(name);
+  const auto others = [&](const PlannedTask& one) {
+    return !listed(tasks, one.name) && !listed(tasks, one.family);
+  };
+  if (!tasks.empty()) std::erase_if(plan.tasks, others);
+  if (!methods.empty())
+    std::erase_if(plan.methods, [&](const PlannedMethod& one) { return !listed(methods, one.name); });
+  return plan;
+}
+
 Plan read_plan(const fs::path& file) {
   check(fs::exists(file), "there is no plan ", file.string(),
         "; plans that come with the project are in its folder plans");

@@ -77,4 +77,8 @@ const std::vector<std::string>& set_metrics();
 Plan parse_plan(const std::string& text, const std::filesystem::path& file);
 Plan read_plan(const std::filesystem::path& file);
 
+// The plan with only the tasks (in full or without their noise) and the methods of these names, in its own
+// order; an empty list takes all. Throws when a name is not in the plan.
+Plan part_of(Plan plan, const std::vector<std::string>& tasks, const std::vector<std::string>& methods);
+
 }  // namespace dpg::evaluate

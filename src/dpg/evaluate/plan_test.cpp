@@ -80,6 +80,21 @@ TEST(Plan, AMethodsSettingsInATask) {
   EXPECT_FALSE(plan.method("ddnm").takes(plan.task("jpeg")));
 }
 
+TEST(Plan, APartHasOnlyWhatIsNamed) {
+  const auto names = [](const std::vector<std::string>& tasks, const std::vector<std::string>& methods) {
+    const Plan part = part_of(parsed(), tasks, methods);
+    std::string text;
+    for (const PlannedTask& task : part.tasks) text += task.name + " ";
+    for (const PlannedMethod& method : part.methods) text += method.name + " ";
+    return text;
+  };
+  EXPECT_EQ(names({}, {}), "sr4-gaussian sr4-poisson jpeg dpg-ddim ddnm ");
+  EXPECT_EQ(names({"jpeg", "sr4-poisson"}, {}), "sr4-poisson jpeg dpg-ddim ddnm ");
+  EXPECT_EQ(names({"sr4"}, {"ddnm"}), "sr4-gaussian sr4-poisson ddnm ");
+  EXPECT_THROW(names({"sr8"}, {}), Error);
+  EXPECT_THROW(names({}, {"dpg"}), Error);
+}
+
 TEST(Plan, MistakesAreNamedWithTheirPlace) {
   const auto says = [](const std::string& text, const std::string& words) {
     EXPECT_NE(text.find(words), std::string::npos) << text;
