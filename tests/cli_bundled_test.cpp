@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "dpg/image/image.h"
 #include "dpg/tensor/convert.h"
@@ -179,6 +181,30 @@ TEST(Compare, TwoEvaluations) {
   EXPECT_NE(outcome.out.find("better"), std::string::npos) << outcome.out;
   expect_refused(run_dpg({"compare", a, b}), 1, {"sr4, dps", "sr4, dpg", "--methods"});
   expect_refused(run_dpg({"compare", a, kPrior}), 1, {kPrior, "dpg-results-1"});
+}
+
+// With the default settings and few steps. Whatever has a derivative is nearer to the truth than what went
+// in.
+TEST(Demo, RestoresItsPicturesAndWritesThePage) {
+  const Scratch scratch;
+  const Outcome outcome = run_dpg({"demo", "-o", scratch.file("demo"), "--steps", "6"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = read_bytes(scratch.file("demo/index.html"));
+  std::istringstream lines(outcome.out);
+  for (const char* task :
+       {"Box inpainting", "Super-resolution x4", "Gaussian deblurring", "Motion deblurring"}) {
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    double before = 0, after = 0;
+    ASSERT_EQ(line.rfind(task, 0), 0u) << line;
+    ASSERT_EQ(std::sscanf(line.substr(22).c_str(), "%lf dB -> %lf dB", &before, &after), 2) << line;
+    EXPECT_GT(after, before + 1) << line;
+    EXPECT_NE(page.find(task), std::string::npos);
+  }
+  EXPECT_NE(page.find("JPEG as a black box"), std::string::npos);
+  const Image sheet = read_image(scratch.file("demo/sheet.png"));
+  EXPECT_GE(sheet.height, 5 * 128);
+  EXPECT_GE(sheet.width, 4 * 128);
 }
 
 TEST(Operators, NamesTheMethodsThatCan) {
