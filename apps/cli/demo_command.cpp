@@ -154,9 +154,8 @@ void write_results(const Options& o, const std::vector<Outcome>& outcomes, doubl
   page.text(
       "Every picture below was degraded, and restored from that alone by sampling the posterior under the "
       "bundled "
-      "face prior, with the default settings: nothing is tuned to the task. The clean pictures are samples "
-      "of "
-      "the same prior. Made by \"dpg demo\" in " +
+      "face prior, with nothing tuned to a task. The clean pictures are samples of the same prior. Made by "
+      "\"dpg demo\" in " +
       number(seconds, 0) + " seconds.");
   std::vector<std::vector<std::string>> rows;
   std::vector<Image> cells;
