@@ -227,17 +227,18 @@ Plan parse_plan(const std::string& text, const fs::path& file) {
 }
 
 Plan part_of(Plan plan, const std::vector<std::string>& tasks, const std::vector<std::string>& methods) {
-  const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
   check_tasks(tasks, plan.tasks, "the list of tasks");
   for (const std::string& name : methods) plan.method(name);
-  const auto others = [&](const PlannedTask& one) {
-    return !listed(tasks, one.name) && !listed(tasks, one.family);
-  };
-  if (!tasks.empty()) std::erase_if(plan.tasks, others);
-  if (!methods.empty())
-    std::erase_if(plan.methods, [&](const PlannedMethod& one) { return !listed(methods, one.name); });
+  std::erase_if(plan.tasks, [&](const PlannedTask& one) { return !among(tasks, one); });
+  std::erase_if(plan.methods, [&](const PlannedMethod& one) {
+    return !methods.empty() && std::find(methods.begin(), methods.end(), one.name) == methods.end();
+  });
+  const bool any = std::any_of(plan.methods.begin(), plan.methods.end(), [&](const PlannedMethod& method) {
+    return std::any_of(plan.tasks.begin(), plan.tasks.end(),
+                       [&](const PlannedTask& task) { return method.takes(task); });
+  });
+  check(any, "the plan runs none of the methods ", names_of(plan.methods), " in any of the tasks ",
+        names_of(plan.tasks), "; name others");
   return plan;
 }
 

@@ -21,6 +21,9 @@ struct PlannedTask {
   std::string op_text;  // the operator as the plan has it, before "{plan}" was replaced
 };
 
+// Whether `names` has the task, in full or without its noise; an empty list has all.
+bool among(const std::vector<std::string>& names, const PlannedTask& task);
+
 // What a method is run with in one task.
 struct MethodSettings {
   std::string method;
@@ -78,7 +81,7 @@ Plan parse_plan(const std::string& text, const std::filesystem::path& file);
 Plan read_plan(const std::filesystem::path& file);
 
 // The plan with only the tasks (in full or without their noise) and the methods of these names, in its own
-// order; an empty list takes all. Throws when a name is not in the plan.
+// order; an empty list takes all. Throws when a name is not in the plan, or nothing is left to do.
 Plan part_of(Plan plan, const std::vector<std::string>& tasks, const std::vector<std::string>& methods);
 
 }  // namespace dpg::evaluate

@@ -93,6 +93,7 @@ TEST(Plan, APartHasOnlyWhatIsNamed) {
   EXPECT_EQ(names({"sr4"}, {"ddnm"}), "sr4-gaussian sr4-poisson ddnm ");
   EXPECT_THROW(names({"sr8"}, {}), Error);
   EXPECT_THROW(names({}, {"dpg"}), Error);
+  EXPECT_THROW(names({"jpeg"}, {"ddnm"}), Error);  // each is there, and they never meet
 }
 
 TEST(Plan, MistakesAreNamedWithTheirPlace) {

@@ -36,10 +36,14 @@ void replace_members(Json& all, const Json& replacements) {
 
 }  // namespace
 
-bool PlannedMethod::takes(const PlannedTask& task) const {
-  return in_tasks.empty() || std::any_of(in_tasks.begin(), in_tasks.end(), [&](const std::string& one) {
+bool among(const std::vector<std::string>& names, const PlannedTask& task) {
+  return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& one) {
            return one == task.name || one == task.family;
          });
+}
+
+bool PlannedMethod::takes(const PlannedTask& task) const {
+  return among(in_tasks, task);
 }
 
 MethodSettings PlannedMethod::in(const PlannedTask& task, int side) const {
